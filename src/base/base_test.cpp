@@ -1,0 +1,87 @@
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "base/quantity.h"
+#include "base/random.h"
+#include "base/sha256.h"
+#include "base/suggest.h"
+
+namespace slipway {
+namespace {
+
+TEST(Quantity, ParsesBytes) {
+  struct Row {
+    const char* text;
+    Bytes bytes;
+  };
+  for (const Row& row : {Row{"0", 0}, Row{"512", 512}, Row{"256MiB", 256u << 20}, Row{"2GiB", 2ull << 30},
+                         Row{"1.5 GiB", 3ull << 29}, Row{"10KB", 10'000}, Row{"4G", 4ull << 30}}) {
+    SCOPED_TRACE(row.text);
+    EXPECT_EQ(parse_bytes(row.text).value(), row.bytes);
+  }
+  for (const char* wrong : {"", "-1", "MiB", "1 parsec", "1MiB2", "1e30", "99999999TiB"}) {
+    SCOPED_TRACE(wrong);
+    EXPECT_FALSE(parse_bytes(wrong));
+  }
+}
+
+TEST(Quantity, ParsesDurations) {
+  using namespace std::chrono_literals;
+  struct Row {
+    const char* text;
+    Duration duration;
+  };
+  for (const Row& row :
+       {Row{"10m", 10min}, Row{"1h30m", 90min}, Row{"500ms", 500ms}, Row{"2", 2s}, Row{"0.5s", 500ms}}) {
+    SCOPED_TRACE(row.text);
+    EXPECT_EQ(parse_duration(row.text).value(), row.duration);
+  }
+  for (const char* wrong : {"", "-3s", "m", "3 weeks", "1s2", "1e99d"}) {
+    SCOPED_TRACE(wrong);
+    EXPECT_FALSE(parse_duration(wrong));
+  }
+}
+
+TEST(Quantity, FormatsForPeople) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(format_bytes(2048), "2 KiB");
+  EXPECT_EQ(format_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(format_duration(350ms), "350 ms");
+  EXPECT_EQ(format_duration(200s), "3 min 20 s");
+  EXPECT_EQ(format_duration(2h + 5min), "2 h 5 min");
+}
+
+TEST(Clock, TimesSurviveTheRoundTrip) {
+  const TimePoint time{Duration(1'772'445'600'123'456)};
+  EXPECT_EQ(format_time(time), "2026-03-02T10:00:00.123456Z");
+  EXPECT_EQ(parse_time(format_time(time)).value(), time);
+  EXPECT_FALSE(parse_time("yesterday"));
+  EXPECT_FALSE(parse_time("2026-03-02T10:00:00"));
+}
+
+TEST(Random, SameSeedSameNumbers) {
+  Random a(7), b(7), c(8);
+  EXPECT_EQ(a.next(), b.next());
+  EXPECT_NE(a.next(), c.next());
+  for (int i = 0; i < 1000; ++i) {
+    const std::int64_t n = a.between(-3, 3);
+    EXPECT_GE(n, -3);
+    EXPECT_LE(n, 3);
+  }
+}
+
+TEST(Sha256, KnownAnswer) {
+  EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_TRUE(is_sha256_hex(sha256_hex("")));
+  EXPECT_FALSE(is_sha256_hex("../../etc/passwd"));
+}
+
+TEST(Suggest, FindsTheSlipOfTheHand) {
+  const std::vector<std::string> keys{"name", "command", "environment", "retries"};
+  EXPECT_EQ(nearest("comand", keys), "command");
+  EXPECT_EQ(nearest("nmae", keys), "name");
+  EXPECT_EQ(nearest("zebra", keys), "");
+}
+
+}  // namespace
+}  // namespace slipway

@@ -1,0 +1,55 @@
+#include "base/clock.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <ctime>
+
+namespace slipway {
+
+SystemClock::SystemClock()
+    : wall_at_start_(std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now())),
+      steady_at_start_(std::chrono::steady_clock::now()) {}
+
+TimePoint SystemClock::now() const {
+  return wall_at_start_ +
+         std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - steady_at_start_);
+}
+
+std::string format_time(TimePoint time) {
+  const std::int64_t micros = time.time_since_epoch().count();
+  std::int64_t whole = micros / 1'000'000;
+  std::int64_t rest = micros % 1'000'000;
+  if (rest < 0) {
+    rest += 1'000'000;
+    --whole;
+  }
+  const std::time_t stamp = whole;
+  std::tm parts{};
+  gmtime_r(&stamp, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, rest);
+}
+
+Result<TimePoint> parse_time(std::string_view text) {
+  const std::string copy(text);
+  std::tm parts{};
+  int used = 0;
+  if (std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
+                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &used) != 6)
+    return fail(ErrorCode::invalid, "'" + copy + "' is not a time", "write it as 2026-03-02T10:00:00Z");
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  std::int64_t micros = static_cast<std::int64_t>(timegm(&parts)) * 1'000'000;
+  std::size_t at = static_cast<std::size_t>(used);
+  if (at < copy.size() && copy[at] == '.') {
+    std::int64_t unit = 100'000;
+    for (++at; at < copy.size() && copy[at] >= '0' && copy[at] <= '9'; ++at, unit /= 10)
+      micros += (copy[at] - '0') * unit;
+  }
+  if (copy.substr(at) != "Z")
+    return fail(ErrorCode::invalid, "'" + copy + "' is not a time in UTC", "end it with Z");
+  return TimePoint(Duration(micros));
+}
+
+}  // namespace slipway

@@ -1,0 +1,12 @@
+#pragma once
+// The word someone probably meant.
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slipway {
+
+// The candidate closest to `word` by edit distance, or empty when none is close (more than a third wrong).
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace slipway
