@@ -1,0 +1,177 @@
+#include "domain/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace slipway {
+namespace {
+
+Error invalid(std::string what, std::string hint) {
+  return Error{ErrorCode::invalid, std::move(what), std::move(hint)};
+}
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+         c == '.';
+}
+
+bool is_empty(const Command& command) {
+  if (const auto* shell = std::get_if<std::string>(&command))
+    return shell->find_first_not_of(" \t\r\n") == std::string::npos;
+  const auto& list = std::get<std::vector<std::string>>(command);
+  return list.empty() || list.front().empty();
+}
+
+Result<void> validate_task(const TaskSpec& task) {
+  if (auto named = validate_name("task", task.name); !named) return named;
+  if (is_empty(task.command))
+    return fail(invalid(fmt::format("task {} has an empty command", task.name),
+                        "give it one: command: [python3, train.py], or command: \"echo hello\""));
+  const auto within = [&](std::string_view key, std::uint64_t value, std::uint64_t low,
+                          std::uint64_t high) -> Result<void> {
+    if (value >= low && value <= high) return {};
+    return fail(invalid(fmt::format("task {}: {} is {}", task.name, key, value),
+                        fmt::format("{} goes from {} to {}", key, low, high)));
+  };
+  if (auto ok = within("count", task.tasks(), 1, JobLimits::tasks_max); !ok) return ok;
+  if (auto ok = within("nodes", task.nodes, 1, JobLimits::nodes_max); !ok) return ok;
+  if (auto ok = within("processes_per_node", task.processes_per_node, 1, 4096); !ok) return ok;
+  if (auto ok = within("retries", task.retries, 0, JobLimits::retries_max); !ok) return ok;
+  for (const auto& [key, value] : task.environment)
+    if (key.empty() || key.find('=') != std::string::npos || key.find('\0') != std::string::npos)
+      return fail(
+          invalid(fmt::format("task {}: '{}' cannot be the name of an environment variable", task.name, key),
+                  "use letters, digits and underscores"));
+  return {};
+}
+
+// Depth-first search that remembers the path, so that a cycle can be shown as the user wrote it.
+class CycleFinder {
+ public:
+  explicit CycleFinder(const std::vector<std::vector<std::uint32_t>>& edges)
+      : edges_(edges), marks_(edges.size()) {}
+
+  std::vector<std::uint32_t> find() {
+    for (std::uint32_t start = 0; start < edges_.size(); ++start)
+      if (auto cycle = visit(start); !cycle.empty()) return cycle;
+    return {};
+  }
+
+ private:
+  enum class Mark : std::uint8_t { fresh, on_path, done };
+
+  std::vector<std::uint32_t> visit(std::uint32_t start) {
+    if (marks_[start] != Mark::fresh) return {};
+    struct Frame {
+      std::uint32_t node;
+      std::size_t next;
+    };
+    std::vector<Frame> path{{start, 0}};  // own stack: a chain of 100,000 tasks must not overflow ours
+    marks_[start] = Mark::on_path;
+    while (!path.empty()) {
+      Frame& top = path.back();
+      if (top.next == edges_[top.node].size()) {
+        marks_[top.node] = Mark::done;
+        path.pop_back();
+        continue;
+      }
+      const std::uint32_t to = edges_[top.node][top.next++];
+      if (marks_[to] == Mark::on_path) {
+        std::vector<std::uint32_t> cycle;
+        auto from =
+            std::find_if(path.begin(), path.end(), [&](const Frame& frame) { return frame.node == to; });
+        for (; from != path.end(); ++from) cycle.push_back(from->node);
+        return cycle;
+      }
+      if (marks_[to] == Mark::fresh) {
+        marks_[to] = Mark::on_path;
+        path.push_back({to, 0});
+      }
+    }
+    return {};
+  }
+
+  const std::vector<std::vector<std::uint32_t>>& edges_;
+  std::vector<Mark> marks_;
+};
+
+Result<void> validate_dependencies(const std::vector<TaskSpec>& tasks) {
+  std::unordered_map<std::string_view, std::uint32_t> places;
+  for (std::uint32_t i = 0; i < tasks.size(); ++i)
+    if (!places.emplace(tasks[i].name, i).second)
+      return fail(
+          invalid(fmt::format("two tasks are called {}", tasks[i].name), "give each task its own name"));
+
+  std::vector<std::vector<std::uint32_t>> edges(tasks.size());
+  for (std::uint32_t i = 0; i < tasks.size(); ++i)
+    for (const std::string& name : tasks[i].depends_on) {
+      const auto found = places.find(name);
+      if (found == places.end()) {
+        std::string known;
+        for (std::size_t k = 0; k < tasks.size() && k < 10; ++k) known += (k ? ", " : "") + tasks[k].name;
+        return fail(
+            invalid(fmt::format("task {} depends on {}, which does not exist", tasks[i].name, name),
+                    fmt::format("the tasks of this job are {}{}", known, tasks.size() > 10 ? ", …" : "")));
+      }
+      edges[i].push_back(found->second);
+    }
+
+  const std::vector<std::uint32_t> cycle = CycleFinder(edges).find();
+  if (cycle.empty()) return {};
+  std::string shown;
+  for (const std::uint32_t place : cycle) shown += tasks[place].name + " -> ";
+  return fail(invalid("the tasks wait for each other in a circle: " + shown + tasks[cycle.front()].name,
+                      "take one of these depends_on out"));
+}
+
+}  // namespace
+
+std::string describe(const Resources& resources) {
+  std::string text = resources.cores % 1000 == 0 ? fmt::format("{} core", resources.cores / 1000)
+                                                 : fmt::format("{:g} core", resources.cores / 1000.0);
+  if (resources.cores != 1000) text += "s";
+  if (resources.memory > 0) text += ", " + format_bytes(resources.memory);
+  if (resources.gpus > 0) text += fmt::format(", {} GPU{}", resources.gpus, resources.gpus == 1 ? "" : "s");
+  return text;
+}
+
+Result<void> validate_name(std::string_view kind, std::string_view name) {
+  const auto wrong = [&](std::string_view why) {
+    return fail(
+        invalid(fmt::format("'{}' cannot be the name of a {}: {}", name.substr(0, 200), kind, why),
+                fmt::format("use 1 to {} letters, digits, '-', '_' or '.', beginning with a letter or digit",
+                            JobLimits::name_length_max)));
+  };
+  if (name.empty()) return wrong("it is empty");
+  if (name.size() > JobLimits::name_length_max)
+    return wrong(fmt::format("it has {} characters", name.size()));
+  for (const char c : name)
+    if (!is_plain(c))
+      return wrong(c >= ' ' && c < 127 ? fmt::format("it contains '{}'", c)
+                                       : "it contains a byte that is not plain text");
+  if (name[0] == '-' || name[0] == '_' || name[0] == '.')
+    return wrong(fmt::format("it begins with '{}'", name[0]));
+  return {};
+}
+
+Result<void> validate(const JobSpec& spec) {
+  if (!spec.name.empty())
+    if (auto named = validate_name("job", spec.name); !named) return named;
+  if (parse_job_id(spec.name))
+    return fail(invalid(fmt::format("a job cannot be called {}: that is how ids look", spec.name),
+                        "choose another name"));
+  if (spec.priority < -1000 || spec.priority > 1000)
+    return fail(invalid(fmt::format("priority is {}", spec.priority),
+                        "priority goes from -1000 to 1000, higher first"));
+  if (spec.tasks.empty()) return fail(invalid("the job has no tasks", "add at least one under tasks:"));
+  if (spec.tasks.size() > JobLimits::entries_max)
+    return fail(invalid(fmt::format("the job lists {} tasks", spec.tasks.size()),
+                        fmt::format("list at most {}; use count: N for many alike", JobLimits::entries_max)));
+  for (const TaskSpec& task : spec.tasks)
+    if (auto ok = validate_task(task); !ok) return ok;
+  return validate_dependencies(spec.tasks);
+}
+
+}  // namespace slipway

@@ -1,0 +1,135 @@
+#pragma once
+// What the service and a node's agent say to each other, over one connection that the agent opens.
+//
+// The agent says Hello with everything it knows (its processes, and ends nobody has acknowledged); the
+// service answers Welcome or Refused. From then on the agent sends Reports and the service Orders. Both are
+// numbered from 1 in each session and empty ones are heartbeats; a number already seen is dropped, a number
+// skipped ends the session, and the next Hello puts everything right. So a lost, repeated or reordered
+// message can delay but never confuse.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "domain/ids.h"
+#include "domain/job.h"
+#include "domain/records.h"
+
+namespace slipway {
+
+enum class ProcessEndKind : std::uint8_t {
+  exited,
+  signalled,
+  start_failed,  // never ran: detail says why
+  lost,          // the keeper that watched it died; its tree was ended
+  not_started,   // told to stop before it ran
+};
+std::string_view to_string(ProcessEndKind kind);
+std::optional<ProcessEndKind> parse_process_end_kind(std::string_view text);
+
+struct ProcessStarted {
+  AttemptKey key;
+  std::uint32_t rank = 0;
+  std::int64_t pid = 0;
+  TimePoint time{};
+  friend bool operator==(const ProcessStarted&, const ProcessStarted&) = default;
+};
+
+struct ProcessEnded {
+  AttemptKey key;
+  std::uint32_t rank = 0;
+  ProcessEndKind kind = ProcessEndKind::exited;
+  int code = 0;             // exit code, or signal number
+  bool users_fault = true;  // start_failed only: a missing command is, a full disk of the node is not
+  std::string detail;
+  ProcessUse use;
+  TimePoint started_at{};
+  TimePoint ended_at{};
+  friend bool operator==(const ProcessEnded&, const ProcessEnded&) = default;
+};
+
+// One process of an attempt as the node must start it.
+struct ProcessStart {
+  std::uint32_t rank = 0;
+  std::vector<std::string> argv;
+  std::vector<std::pair<std::string, std::string>> environment;  // added to the agent's own small base
+  std::string stdout_name;  // in the attempt's folder: stdout.txt, or stdout-1.txt for rank 1 of several
+  std::string stderr_name;
+  std::string wd_name;  // wd, or wd-1
+  std::vector<std::uint32_t> gpus;
+  friend bool operator==(const ProcessStart&, const ProcessStart&) = default;
+};
+
+struct StartOrder {
+  AttemptKey key;
+  std::string folder;  // of the attempt, under the data folder: workspaces/default/jobs/job_1/train/attempt-1
+  std::string shared;  // SLIPWAY_SHARED, likewise
+  std::string workdir;  // absolute; empty: a fresh folder (with a copy of `source`, if any)
+  std::string source;   // manifest hash, or empty
+  Resources per_process;
+  Duration stop_grace{5'000'000};
+  bool behind =
+      false;  // may have to wait on the node until what runs before it has ended; then it starts at once
+  std::vector<ProcessStart> processes;
+  friend bool operator==(const StartOrder&, const StartOrder&) = default;
+};
+
+struct StopOrder {
+  AttemptKey key;
+  Duration grace{5'000'000};  // SIGTERM, then SIGKILL after this; 0: SIGKILL at once
+  friend bool operator==(const StopOrder&, const StopOrder&) = default;
+};
+
+struct Hello {
+  std::string name;
+  std::string pool;
+  std::string instance;
+  std::string address;
+  std::string host;
+  std::string version;
+  bool local = false;
+  bool shares_storage = false;
+  Resources total;
+  std::vector<std::string> notes;
+  std::vector<AttemptKey> waiting;  // accepted, not yet started
+  std::vector<ProcessStarted> running;
+  std::vector<ProcessEnded> ended;  // not yet acknowledged by forget
+  friend bool operator==(const Hello&, const Hello&) = default;
+};
+
+struct Welcome {
+  NodeId node;
+  Duration heartbeat{500'000};
+  Duration silence_max{2'000'000};  // hearing nothing for longer, the agent dials again
+  friend bool operator==(const Welcome&, const Welcome&) = default;
+};
+
+struct Refused {
+  std::string reason;
+  bool final = false;  // do not try again: the agent exits and says why
+  friend bool operator==(const Refused&, const Refused&) = default;
+};
+
+struct Report {
+  std::uint64_t number = 0;
+  std::vector<ProcessStarted> started;
+  std::vector<ProcessEnded> ended;
+  friend bool operator==(const Report&, const Report&) = default;
+};
+
+struct Orders {
+  std::uint64_t number = 0;
+  std::vector<StartOrder> start;  // an attempt that is already known is left alone
+  std::vector<StopOrder> stop;
+  std::vector<AttemptKey> forget;  // their ends are written down; the node need not remember them
+  bool quit = false;               // end the agent and its keeper once nothing runs
+  friend bool operator==(const Orders&, const Orders&) = default;
+};
+
+using FromAgent = std::variant<Hello, Report>;
+using ToAgent = std::variant<Welcome, Refused, Orders>;
+
+}  // namespace slipway

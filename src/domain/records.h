@@ -1,0 +1,145 @@
+#pragma once
+// What is kept of pools, nodes, jobs, tasks and attempts: the rows of the store, and the answers of the API.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "domain/ids.h"
+#include "domain/job.h"
+#include "domain/state.h"
+
+namespace slipway {
+
+struct PoolRecord {
+  std::string workspace = "default";
+  std::string name;
+  std::string provisioner = "local";  // local: nodes of this machine; none: nodes that join by themselves
+  std::uint32_t nodes = 0;            // how many the provisioner should keep up
+  Resources per_node;
+  bool overcommit = false;
+  Duration lost_after{2'000'000};  // a node silent for longer is lost
+  TimePoint created_at{};
+  friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
+};
+
+struct NodeRecord {
+  NodeId id;
+  std::string workspace = "default";
+  std::string pool;
+  std::string name;
+  std::string address;   // where the processes of this node can be reached by those of others
+  std::string instance;  // which life of the node's folder; another one knows nothing of the old processes
+  std::string host;      // host name of the machine
+  bool local = false;    // brought up by the local provisioner of this service
+  bool shares_storage = false;  // sees the service's data folder, so its files are read directly
+  Resources total;
+  bool drained = false;  // takes no new work until resumed
+  NodeState state = NodeState::joining;
+  std::string reason;              // why it is in this state, in plain words
+  std::vector<std::string> notes;  // what the machine does not allow, e.g. "no memory limits: …"
+  TimePoint created_at{};
+  TimePoint changed_at{};
+  friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
+};
+
+struct TaskCounts {  // of a job, or of one entry of its list
+  std::uint64_t waiting = 0, queued = 0, active = 0, succeeded = 0, failed = 0, cancelled = 0, skipped = 0;
+  friend bool operator==(const TaskCounts&, const TaskCounts&) = default;
+  std::uint64_t total() const { return waiting + queued + active + succeeded + failed + cancelled + skipped; }
+};
+
+struct JobRecord {
+  JobId id;
+  std::string workspace = "default";
+  std::string name;
+  std::string pool;
+  int priority = 0;
+  JobState state = JobState::queued;
+  std::string reason;        // why it ended as it did, or why it is being stopped
+  std::string submitted_by;  // the token's name
+  std::string source;        // manifest of the code it runs, or empty
+  TimePoint submitted_at{};
+  std::optional<TimePoint> started_at;
+  std::optional<TimePoint> ended_at;
+  TaskCounts counts;
+  friend bool operator==(const JobRecord&, const JobRecord&) = default;
+};
+
+// Progress of one entry of a job's list. Tasks at or past `next` have no row of their own: they are all in
+// the state `rest`.
+struct GroupRecord {
+  JobId job;
+  std::uint32_t group = 0;
+  std::uint32_t next = 0;
+  TaskState rest = TaskState::queued;
+  TaskCounts counts;
+  friend bool operator==(const GroupRecord&, const GroupRecord&) = default;
+};
+
+struct TaskRecord {
+  TaskRef ref;
+  std::string name;
+  TaskState state = TaskState::queued;
+  std::uint32_t attempts = 0;  // made so far; the last one's number
+  std::uint32_t retries_used = 0;
+  std::optional<TimePoint> not_before;  // the wait before the next try
+  std::optional<int> exit_code;         // of the last ended attempt
+  std::optional<int> signal;
+  std::string reason;  // why it is in this state, in plain words
+  friend bool operator==(const TaskRecord&, const TaskRecord&) = default;
+};
+
+struct ProcessUse {
+  Bytes memory_peak = 0;
+  Duration cpu_time{0};
+  friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
+};
+
+struct AttemptRecord {
+  AttemptKey key;
+  std::vector<NodeId> nodes;  // in rank order, one per node of the gang
+  std::vector<std::string> node_names;
+  TimePoint placed_at{};
+  std::optional<TimePoint> started_at;
+  std::optional<TimePoint> ended_at;
+  std::optional<EndReason> end;
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  std::optional<std::uint32_t> rank;  // whose end decided
+  std::string detail;                 // in plain words
+  ProcessUse use;                     // peak of the largest process, CPU of all
+  friend bool operator==(const AttemptRecord&, const AttemptRecord&) = default;
+};
+
+struct EventRecord {
+  std::uint64_t id = 0;  // ascending
+  TimePoint time{};
+  std::string workspace = "default";
+  std::string kind;  // noun.verb: job.submitted, attempt.ended, node.lost
+  std::optional<JobId> job;
+  std::string task;  // name, where it is about one
+  std::optional<std::uint32_t> attempt;
+  std::string node;
+  std::string pool;
+  std::string text;  // what happened and why, in plain words
+  friend bool operator==(const EventRecord&, const EventRecord&) = default;
+};
+
+enum class Role : std::uint8_t { viewer, member, admin, node };
+std::string_view to_string(Role role);
+std::optional<Role> parse_role(std::string_view text);
+
+struct TokenRecord {
+  std::string id;    // shown; the secret never is
+  std::string name;  // who or what holds it
+  std::string workspace = "default";
+  Role role = Role::member;
+  std::string hash;  // SHA-256 of the secret
+  TimePoint created_at{};
+  friend bool operator==(const TokenRecord&, const TokenRecord&) = default;
+};
+
+}  // namespace slipway

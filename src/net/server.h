@@ -1,0 +1,92 @@
+#pragma once
+// An HTTP/1.1 server on a Loop: keep-alive, bounded bodies and headers, deadlines for slow clients, streamed
+// answers, files sent without a copy in memory, WebSockets.
+//
+// What it answers by itself: 400 for what is not HTTP, 408 for a client too slow to send its request, 413 for
+// a body over its limit, 431 for headers over 32 KiB; then it closes the connection. When descriptors run out
+// it stops accepting until one is free, and never spins.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/file.h"
+#include "base/result.h"
+#include "net/http.h"
+#include "net/loop.h"
+
+namespace slipway::net {
+
+// One side of a WebSocket. Messages are whole; sends are queued in order.
+class WebSocket {
+ public:
+  virtual ~WebSocket() = default;
+  virtual void send_text(std::string message) = 0;
+  virtual void send_binary(std::string message) = 0;
+  virtual void close(std::string reason) = 0;  // closed is called soon after
+  virtual std::size_t queued_bytes() const = 0;
+};
+
+struct WebSocketCallbacks {
+  std::function<void(std::string)> text;
+  std::function<void(std::string)> binary;
+  std::function<void(std::string why)> closed;  // exactly once; nothing is called after it
+};
+
+// A response written piece by piece (chunked). Dropping it without finish() cuts the connection, so that the
+// client can tell a broken answer from a whole one.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void write(std::string piece, std::function<void()> written) = 0;  // one at a time
+  virtual void finish() = 0;
+  virtual void on_closed(std::function<void()> gone) = 0;  // the client went away; also called after an error
+};
+
+// One request and its answer. May be kept and answered later, from the loop's thread; answered exactly once.
+// An exchange dropped without an answer gives 500.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual const Request& request() const = 0;
+  virtual void send(Response response) = 0;
+  // The bytes [offset, offset + length) of the file as the body.
+  virtual void send_file(int status, Headers headers, Fd file, std::uint64_t offset,
+                         std::uint64_t length) = 0;
+  virtual std::shared_ptr<Stream> start_stream(int status, Headers headers) = 0;
+  virtual std::shared_ptr<WebSocket> accept_websocket(WebSocketCallbacks callbacks) = 0;
+  virtual bool wants_websocket() const = 0;
+  virtual void on_closed(std::function<void()> gone) = 0;  // the client went away before the answer
+};
+
+struct BodyPolicy {
+  std::uint64_t size_max = 16u << 20;
+  std::string spool_folder;        // not empty: the body goes to a file there, not to memory
+  std::optional<Response> refuse;  // set: answered at once, the body is not read
+};
+
+struct ServerOptions {
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 0;                // 0: any free one
+  Duration header_deadline{15'000'000};  // for the request's head, from its first byte
+  Duration body_stall_max{15'000'000};   // between two reads of a body
+  double body_rate_min = 1024;           // bytes/s a body must keep up after its first 15 s
+  Duration idle_max{300'000'000};        // between two requests
+  std::size_t websocket_message_max = 64u << 20;
+};
+
+class Server {
+ public:
+  using Handler = std::function<void(std::shared_ptr<Exchange>)>;
+  using Policy = std::function<BodyPolicy(const Request& head)>;  // asked before a body is read
+
+  // Error `conflict` when the address is in use, naming it.
+  static Result<std::unique_ptr<Server>> listen(Loop& loop, ServerOptions options, Policy policy,
+                                                Handler handler);
+  virtual ~Server() = default;
+  virtual std::uint16_t port() const = 0;
+  virtual void stop() = 0;  // closes the listener and every connection
+  virtual std::size_t connections() const = 0;
+};
+
+}  // namespace slipway::net
