@@ -12,7 +12,7 @@ include(GoogleTest)
 
 add_library(slipway_options INTERFACE)
 target_compile_options(slipway_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers -Werror
   -ffunction-sections -fdata-sections -fno-plt)
 target_include_directories(slipway_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_compile_definitions(slipway_options INTERFACE

@@ -102,6 +102,7 @@ struct AttemptRecord {
   AttemptKey key;
   std::vector<NodeId> nodes;  // in rank order, one per node of the gang
   std::vector<std::string> node_names;
+  std::vector<std::vector<std::uint32_t>> gpus;  // by node: the indices it was given
   TimePoint placed_at{};
   std::optional<TimePoint> started_at;
   std::optional<TimePoint> ended_at;
@@ -140,6 +141,24 @@ struct TokenRecord {
   std::string hash;  // SHA-256 of the secret
   TimePoint created_at{};
   friend bool operator==(const TokenRecord&, const TokenRecord&) = default;
+};
+
+// Records with what only the running service knows.
+struct PoolView {
+  PoolRecord pool;
+  std::map<NodeState, std::uint32_t> nodes;
+  std::vector<std::string> notes;
+};
+
+struct NodeView {
+  NodeRecord node;
+  Resources used;
+  std::vector<std::string> running;  // job_1/train
+};
+
+struct TaskView {
+  TaskRecord task;
+  std::vector<std::string> nodes;  // of the last attempt
 };
 
 }  // namespace slipway

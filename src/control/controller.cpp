@@ -1,0 +1,320 @@
+#include "control/controller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace slipway::control {
+
+Controller::Controller(Store& store, const Settings& settings, std::uint64_t seed, TimePoint now)
+    : store_(store), settings_(settings), random_(seed), now_(now) {}
+Controller::~Controller() = default;
+
+Result<std::unique_ptr<Controller>> Controller::load(Store& store, const Settings& settings,
+                                                     std::uint64_t seed, TimePoint now) {
+  auto loaded = store.load();
+  if (!loaded) return fail(loaded.error());
+  std::unique_ptr<Controller> controller(new Controller(store, settings, seed, now));
+  controller->restore(std::move(*loaded));
+  return controller;
+}
+
+void Controller::restore(Loaded loaded) {
+  job_last_ = loaded.job_last;
+  node_last_ = loaded.node_last;
+  event_last_ = loaded.event_last;
+  tokens_ = std::move(loaded.tokens);
+  for (PoolRecord& record : loaded.pools) {
+    const std::string key = record.workspace + "/" + record.name;
+    pools_[key].record = std::move(record);
+  }
+  for (NodeRecord& record : loaded.nodes) {
+    Node& node = nodes_[record.id];
+    node.record = std::move(record);
+    for (std::uint32_t gpu = 0; gpu < node.record.total.gpus; ++gpu) node.gpus_free.insert(gpu);
+    // Nodes that were up get time to find the service again before they are called lost: their agents dial
+    // with waits of up to a second or two, and losing one ends what runs on it.
+    node.heard_at = now_ + Duration(8'000'000);
+    if (node.record.state != NodeState::joining && node.record.state != NodeState::lost)
+      timers_.insert(
+          {node.heard_at + pool_of(node).record.lost_after, TimerKind::node_silence, {}, node.record.id, {}});
+  }
+  for (LiveJob& live : loaded.jobs) restore_job(std::move(live));
+  for (auto& [id, node] : nodes_) update_capacity(node);
+  outputs_.local_nodes_changed = true;
+}
+
+void Controller::restore_job(LiveJob live) {
+  Job& job = jobs_[live.job.id] = make_job(live.job, live.tasks);
+  job.cancelling = job.record.state == JobState::stopping;
+  job.record.counts = live.job.counts;
+  for (const GroupRecord& record : live.groups) {
+    Group& group = job.groups[record.group];
+    group.next = record.next;
+    group.rest = record.rest;
+    const TaskCounts& c = record.counts;
+    const auto small = [](std::uint64_t n) { return static_cast<std::uint32_t>(n); };
+    group.counts = {small(c.waiting), small(c.queued),    small(c.active), small(c.succeeded),
+                    small(c.failed),  small(c.cancelled), small(c.skipped)};
+  }
+  std::map<TaskRef, const AttemptRecord*> attempts;
+  for (const AttemptRecord& attempt : live.attempts) attempts[attempt.key.task] = &attempt;
+  for (const TaskRecord& record : live.live) {
+    const auto found = attempts.find(record.ref);
+    restore_task(job, record, found == attempts.end() ? nullptr : found->second);
+  }
+  // Which dependencies are still open follows from the counts.
+  for (const auto& [from, to] : job.edges)
+    if (job.groups[from].counts.succeeded == job.groups[from].tasks) --job.groups[to].waits_for;
+  for (std::uint32_t g = 0; g < job.groups.size(); ++g) {
+    Group& group = job.groups[g];
+    if (group.rest == TaskState::queued && group.next < group.tasks) {
+      job.shapes[group.shape].groups.push_back(g);
+      queue_shape(job, group.shape);
+    }
+  }
+}
+
+void Controller::restore_task(Job& job, const TaskRecord& record, const AttemptRecord* attempt) {
+  Group& group = job.groups[record.ref.group];
+  if (!group.live) group.live = std::make_unique<std::map<std::uint32_t, Task>>();
+  Task& task = (*group.live)[record.ref.index];
+  task.record = record;
+  if (!is_placed(record.state)) {
+    if (record.not_before && *record.not_before > now_)
+      timers_.insert({*record.not_before, TimerKind::retry, {record.ref, 0}, {}, {}});
+    else
+      make_ready(job, task);
+    return;
+  }
+  SLIPWAY_CHECK(attempt != nullptr);
+  task.attempt = std::make_unique<Attempt>();
+  Attempt& live = *task.attempt;
+  live.record = *attempt;
+  live.stopping = attempt->end.has_value();  // why it is being stopped was saved with the first order to stop
+  const std::uint32_t per_node = group.processes_per_node;
+  const auto nodes = static_cast<std::uint32_t>(attempt->nodes.size());
+  live.processes_left = nodes * per_node;
+  for (std::uint32_t rank = 0; rank < live.processes_left; ++rank)
+    // A process counts as running only when its node says so again: until then it may just as well never have
+    // begun.
+    live.processes.push_back(
+        {attempt->started_at ? Process::State::running : Process::State::sent, rank / per_node});
+  live.record.gpus.resize(nodes);
+  live.released.assign(nodes, false);
+  for (std::uint32_t n = 0; n < nodes; ++n) {
+    const auto found = nodes_.find(attempt->nodes[n]);
+    SLIPWAY_CHECK(found != nodes_.end());
+    Node& node = found->second;
+    node.attempts.insert(attempt->key);
+    for (const std::uint32_t gpu : live.record.gpus[n]) node.gpus_free.erase(gpu);
+    // What was sent ahead is told from what held room by whether it still fits; the node's Hello settles it.
+    const bool fitting = fits(job.shapes[group.shape].need.per_node, node.record.total - node.used);
+    if (nodes > 1 || attempt->started_at || (fitting && node.behind.empty())) {
+      hold_room(node, live);
+    } else {
+      live.behind = true;
+      node.behind.push_back(attempt->key);
+    }
+  }
+  const auto spec = spec_of(record.ref.job, record.ref.group);
+  if (spec && (*spec)->max_wall_time.count() > 0 && attempt->started_at)
+    timers_.insert(
+        {*attempt->started_at + (*spec)->max_wall_time, TimerKind::wall_time, attempt->key, {}, {}});
+}
+
+std::optional<TimePoint> Controller::next_deadline() const {
+  if (timers_.empty()) return std::nullopt;
+  return timers_.begin()->at;
+}
+
+void Controller::run_timer(const Timer& timer) {
+  switch (timer.kind) {
+    case TimerKind::retry:
+      if (Task* task = find_task(timer.key.task); task && !task->attempt)
+        make_ready(jobs_.at(timer.key.task.job), *task);
+      break;
+    case TimerKind::wall_time:
+      if (Attempt* attempt = find_attempt(timer.key); attempt && !attempt->stopping)
+        stop_attempt(*attempt, EndReason::timed_out, "it ran longer than its max_wall_time");
+      break;
+    case TimerKind::node_silence:
+      if (const auto found = nodes_.find(timer.node); found != nodes_.end()) {
+        Node& node = found->second;
+        if (node.record.state == NodeState::lost || node.record.state == NodeState::joining) break;
+        const Duration lost_after = pool_of(node).record.lost_after;
+        if (node.heard_at + lost_after <= now_)
+          lose_node(node, fmt::format("nothing was heard of it for {:.1f} s", seconds(now_ - node.heard_at)));
+        else
+          timers_.insert({node.heard_at + lost_after, TimerKind::node_silence, {}, timer.node, {}});
+      }
+      break;
+    case TimerKind::heartbeat:
+      if (const auto found = nodes_.find(timer.node); found != nodes_.end() && found->second.session) {
+        Node& node = found->second;
+        const Duration every = heartbeat_of(node);
+        if (node.sent_at + every <= now_) orders_to(node);
+        timers_.insert({std::max(node.sent_at, now_) + every, TimerKind::heartbeat, {}, timer.node, {}});
+      }
+      break;
+    case TimerKind::look_again:
+      if (const auto found = pools_.find(timer.pool); found != pools_.end()) found->second.changed = true;
+      break;
+  }
+}
+
+Changes Controller::take_changes() {
+  for (const JobId id : dirty_jobs_) changes_.jobs.push_back(jobs_.at(id).record);
+  for (const auto& [id, place] : dirty_groups_) {
+    const Group& group = jobs_.at(id).groups[place];
+    const Counts& c = group.counts;
+    changes_.groups.push_back(
+        {id,
+         place,
+         group.next,
+         group.rest,
+         {c.waiting, c.queued, c.active, c.succeeded, c.failed, c.cancelled, c.skipped}});
+  }
+  for (auto& [ref, record] : dirty_tasks_) changes_.tasks.push_back(std::move(record));
+  for (auto& [key, record] : dirty_attempts_) changes_.attempts.push_back(std::move(record));
+  for (const NodeId id : dirty_nodes_)
+    if (const auto found = nodes_.find(id); found != nodes_.end())
+      changes_.nodes.push_back(found->second.record);
+  dirty_jobs_.clear();
+  dirty_groups_.clear();
+  dirty_tasks_.clear();
+  dirty_attempts_.clear();
+  dirty_nodes_.clear();
+  return std::exchange(changes_, {});
+}
+
+Result<Outputs> Controller::finish_turn() {
+  while (!timers_.empty() && timers_.begin()->at <= now_) {
+    const Timer timer = *timers_.begin();
+    timers_.erase(timers_.begin());
+    run_timer(timer);
+  }
+  place_ready();
+  if (stopping_ && !quit_sent_ && std::all_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
+        return entry.second.attempts.empty();
+      })) {
+    quit_sent_ = true;
+    for (auto& [id, node] : nodes_)
+      if (node.record.local && node.session) orders_to(node).quit = true;
+  }
+  if (store_problem_) return fail(*store_problem_);
+  Changes changes = take_changes();
+  if (!changes.empty())
+    if (auto saved = store_.save(changes); !saved) return fail(saved.error());
+
+  keys_.clear();
+  for (const JobId id : ended_jobs_) jobs_.erase(id);
+  ended_jobs_.clear();
+  for (const NodeId id : outbox_nodes_)
+    if (const auto found = nodes_.find(id); found != nodes_.end()) send_orders(found->second);
+  outbox_nodes_.clear();
+  outputs_.events = std::move(changes.events);
+  return std::exchange(outputs_, {});
+}
+
+void Controller::event(std::string kind, const Job* job, std::string_view task,
+                       std::optional<std::uint32_t> attempt, std::string text, std::string node,
+                       std::string pool) {
+  EventRecord record;
+  record.id = ++event_last_;
+  record.time = now_;
+  record.kind = std::move(kind);
+  if (job) {
+    record.workspace = job->record.workspace;
+    record.job = job->record.id;
+    if (pool.empty()) pool = job->record.pool;
+  }
+  record.task = task;
+  record.attempt = attempt;
+  record.node = std::move(node);
+  record.pool = std::move(pool);
+  record.text = std::move(text);
+  changes_.events.push_back(std::move(record));
+}
+
+void Controller::event_in(const std::string& workspace, std::string kind, std::string text, std::string node,
+                          std::string pool) {
+  event(std::move(kind), nullptr, {}, std::nullopt, std::move(text), std::move(node), std::move(pool));
+  changes_.events.back().workspace = workspace;
+}
+
+void Controller::touch(const Job& job) { dirty_jobs_.insert(job.record.id); }
+void Controller::touch(const Job& job, std::uint32_t group) {
+  dirty_jobs_.insert(job.record.id);
+  dirty_groups_.emplace(job.record.id, group);
+}
+void Controller::touch(const Node& node) { dirty_nodes_.insert(node.record.id); }
+void Controller::touch(const Task& task) { dirty_tasks_[task.record.ref] = task.record; }
+void Controller::touch(const Attempt& attempt) { dirty_attempts_[attempt.record.key] = attempt.record; }
+
+Controller::Pool& Controller::pool_of(const Node& node) {
+  return pools_.at(node.record.workspace + "/" + node.record.pool);
+}
+Controller::Pool& Controller::pool_of(const Job& job) {
+  return pools_.at(job.record.workspace + "/" + job.record.pool);
+}
+
+std::string Controller::name_of(const Job& job, const TaskRef& ref) const {
+  const Group& group = job.groups[ref.group];
+  return task_name(group.name, group.is_array ? std::optional(ref.index) : std::nullopt);
+}
+
+Controller::Task* Controller::find_task(const TaskRef& ref) {
+  const auto job = jobs_.find(ref.job);
+  if (job == jobs_.end() || ref.group >= job->second.groups.size()) return nullptr;
+  Group& group = job->second.groups[ref.group];
+  if (!group.live) return nullptr;
+  const auto task = group.live->find(ref.index);
+  return task == group.live->end() ? nullptr : &task->second;
+}
+
+Controller::Attempt* Controller::find_attempt(const AttemptKey& key) {
+  Task* task = find_task(key.task);
+  return task && task->attempt && task->attempt->record.key == key ? task->attempt.get() : nullptr;
+}
+
+std::string Controller::broken_invariant() const {
+  for (const auto& [id, node] : nodes_) {
+    Resources held;
+    for (const AttemptKey& key : node.attempts) {
+      const Attempt* attempt = const_cast<Controller*>(this)->find_attempt(key);
+      if (!attempt)
+        return fmt::format("node {} holds {}, which is not live", node.record.name, to_string(key));
+      if (attempt->behind) continue;
+      const Job& job = jobs_.at(key.task.job);
+      held = held + job.shapes[job.groups[key.task.group].shape].need.per_node;
+    }
+    if (held != node.used) return fmt::format("node {}: the room held does not add up", node.record.name);
+    if (!fits(node.used, node.record.total)) return fmt::format("node {} is overcommitted", node.record.name);
+  }
+  for (const auto& [id, job] : jobs_) {
+    TaskCounts sum;
+    for (const Group& group : job.groups) {
+      const Counts& c = group.counts;
+      const std::uint64_t total =
+          std::uint64_t{c.waiting} + c.queued + c.active + c.succeeded + c.failed + c.cancelled + c.skipped;
+      if (total != group.tasks)
+        return fmt::format("{} {}: {} tasks counted, {} exist", to_string(id), group.name, total,
+                           group.tasks);
+      sum.waiting += c.waiting, sum.queued += c.queued, sum.active += c.active, sum.succeeded += c.succeeded;
+      sum.failed += c.failed, sum.cancelled += c.cancelled, sum.skipped += c.skipped;
+      std::uint32_t active = 0;
+      if (group.live)
+        for (const auto& [index, task] : *group.live) active += task.attempt != nullptr;
+      if (active != c.active)
+        return fmt::format("{} {}: {} active counted, {} live", to_string(id), group.name, c.active, active);
+    }
+    if (sum != job.record.counts)
+      return fmt::format("{}: the counts of its tasks do not add up", to_string(id));
+  }
+  return "";
+}
+
+}  // namespace slipway::control

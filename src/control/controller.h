@@ -1,0 +1,318 @@
+#pragma once
+// The control plane: what has been asked for, what was seen, and what follows. One thread owns it.
+//
+// Every method is called within a turn: it changes memory and notes what must be saved. finish_turn() places
+// what can be placed, saves the turn's changes as one, and only then hands out messages and events. When
+// saving fails, the object must be thrown away and a new one loaded from the store: nothing of the failed
+// turn was ever shown to anybody.
+//
+// No clock, no randomness, no threads, no I/O but the Store: the same inputs give the same outputs.
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "control/outputs.h"
+#include "control/store.h"
+#include "domain/protocol.h"
+#include "domain/records.h"
+#include "sched/plan.h"
+
+namespace slipway::control {
+
+struct Machine {  // the one the service runs on
+  Resources total;
+};
+
+struct Settings {
+  Machine machine;
+  Duration reserve_after{30'000'000};
+  Duration retry_wait_first{1'000'000};  // doubled with each retry, plus up to half of itself at random
+  Duration retry_wait_max{60'000'000};
+  Duration heartbeat_max{500'000};
+};
+
+struct Caller {
+  std::string name;  // of the token
+  std::string workspace = "default";
+};
+
+class Controller {
+ public:
+  // Loads what the store has. `seed` is for the jitter of retries.
+  static Result<std::unique_ptr<Controller>> load(Store& store, const Settings& settings, std::uint64_t seed,
+                                                  TimePoint now);
+  ~Controller();
+
+  // -- the turn
+  void set_now(TimePoint now) { now_ = now; }  // begins a turn
+  // Runs the timers that are due (after the turn's inputs, so that a report that waited behind a slow save is
+  // heard before its node is called silent), places, saves, and says what to do.
+  [[nodiscard]] Result<Outputs> finish_turn();
+  std::optional<TimePoint> next_deadline() const;  // when the next turn must be taken at the latest
+
+  // -- pools
+  struct PoolWish {
+    std::string name;
+    std::optional<std::uint32_t> nodes;
+    std::optional<Millicores> cores_per_node;
+    std::optional<Bytes> memory_per_node;
+    std::string provisioner;
+    std::optional<bool> overcommit;
+    std::optional<Duration> lost_after;
+  };
+  Result<PoolView> create_pool(const Caller& caller, const PoolWish& wish);
+  Result<PoolView> resize_pool(const Caller& caller, const std::string& name, const PoolWish& wish);
+  Result<void> delete_pool(const Caller& caller, const std::string& name);
+  Result<PoolView> pool(const Caller& caller, const std::string& name) const;
+  std::vector<PoolView> pools(const Caller& caller) const;
+
+  // -- nodes
+  Result<NodeView> node(const Caller& caller, const std::string& name) const;
+  std::vector<NodeView> nodes(const Caller& caller, const std::string& pool) const;
+  Result<NodeView> drain_node(const Caller& caller, const std::string& name, bool drained);
+  std::vector<NodeRecord> local_nodes() const;  // those the local provisioner should keep up
+
+  void hello(SessionId session, const Caller& caller, const Hello& hello);
+  void report(SessionId session, const Report& report);
+  void disconnected(SessionId session);
+
+  // -- jobs
+  struct Submitted {
+    JobRecord job;
+    std::vector<std::string> notes;
+    bool repeated = false;  // an idempotency key seen before
+  };
+  Result<Submitted> submit(const Caller& caller, JobSpec spec, const std::string& idempotency_key);
+  Result<JobRecord> cancel(const Caller& caller, JobId id, const std::string& reason);
+  Result<void> remove_job(const Caller& caller, JobId id);
+  // By id, or by name where that is unique.
+  Result<JobRecord> find_job(const Caller& caller, const std::string& id_or_name);
+
+  struct Why {
+    std::string answer;
+    std::vector<std::pair<std::string, std::string>> tasks;  // name, reason
+  };
+  Result<Why> why(const JobRecord& job);
+
+  // -- tokens
+  void add_token(const TokenRecord& token);
+  Result<void> revoke_token(const Caller& caller, const std::string& id);
+  const std::vector<TokenRecord>& tokens() const { return tokens_; }
+
+  // -- stopping the service in order: no more placing; attempts are evicted and queued again for the next
+  // start
+  void begin_stop();
+  bool is_stopped() const { return quit_sent_; }  // nothing runs and the local agents were told to quit
+
+  // -- for the deterministic simulation: "" or what is broken
+  std::string broken_invariant() const;
+  Store& store() { return store_; }
+  std::size_t live_jobs() const { return jobs_.size(); }
+
+ private:
+  struct Process {  // of a live attempt
+    enum class State : std::uint8_t { sent, running, ended };
+    State state = State::sent;
+    std::uint32_t node = 0;  // place in the attempt's list of nodes
+  };
+  struct Attempt {
+    AttemptRecord record;
+    std::vector<Process> processes;  // by rank
+    std::vector<bool> released;      // by node: its room was given back
+    std::uint32_t processes_left = 0;
+    bool stopping = false;
+    bool users_fault = true;
+    bool behind = false;  // waits on its node for room
+  };
+  struct Task {
+    TaskRecord record;
+    std::unique_ptr<Attempt> attempt;  // while one is live
+  };
+  struct Counts {  // TaskCounts, small: there may be a group for each of 100,000 tasks
+    std::uint32_t waiting = 0, queued = 0, active = 0, succeeded = 0, failed = 0, cancelled = 0, skipped = 0;
+  };
+  struct Group {
+    std::string name;
+    std::uint32_t tasks = 1;
+    std::uint32_t next = 0;
+    std::uint32_t shape = 0;      // in the job's list
+    std::uint32_t waits_for = 0;  // groups it depends on that have not succeeded
+    std::uint16_t retries = 0;
+    std::uint16_t processes_per_node = 1;
+    bool is_array = false;
+    TaskState rest = TaskState::queued;
+    Counts counts;
+    std::unique_ptr<std::map<std::uint32_t, Task>> live;  // placed, or waiting for another try
+  };
+  struct Shape {
+    sched::Shape need;
+    std::deque<std::uint32_t> groups;  // with tasks ready that have never been placed
+    std::deque<TaskRef> again;         // tasks ready for another try
+    double seconds_mean = -1;          // of ended attempts; below 0: none ended yet
+  };
+  struct Job {
+    JobRecord record;
+    std::vector<Group> groups;
+    std::vector<Shape> shapes;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // dependency, dependent; sorted
+    bool cancelling = false;
+  };
+  struct Node {
+    NodeRecord record;
+    std::optional<SessionId> session;
+    TimePoint heard_at{};
+    TimePoint sent_at{};
+    std::uint64_t received = 0;
+    std::uint64_t sent = 0;
+    Orders outbox;
+    Resources used;
+    std::set<std::uint32_t> gpus_free;
+    std::set<AttemptKey> attempts;  // with processes here
+    std::deque<AttemptKey> behind;  // of those, waiting for room on the node
+    std::map<AttemptKey, std::set<std::uint32_t>>
+        cleaning;           // unknown or fenced ones (their ranks) it must end first
+    bool removing = false;  // goes when nothing runs on it
+  };
+  struct Pool {
+    PoolRecord record;
+    sched::Queue queue;
+    sched::Capacity capacity;
+    std::optional<sched::Reservation> reservation;
+    bool changed = true;  // something that could let a task start
+  };
+  enum class TimerKind : std::uint8_t { retry, wall_time, node_silence, heartbeat, look_again };
+  struct Timer {
+    TimePoint at;
+    TimerKind kind;
+    AttemptKey key;    // retry (attempt 0), wall_time
+    NodeId node;       // node_silence, heartbeat
+    std::string pool;  // look_again: "workspace/name"
+    friend auto operator<=>(const Timer&, const Timer&) = default;
+  };
+
+  Controller(Store& store, const Settings& settings, std::uint64_t seed, TimePoint now);
+
+  // loading (controller.cpp)
+  void restore(Loaded loaded);
+  void restore_job(LiveJob live);
+  void restore_task(Job& job, const TaskRecord& record, const AttemptRecord* attempt);
+  void run_timer(const Timer& timer);
+  Changes take_changes();
+
+  // jobs (jobs.cpp)
+  Result<std::string> choose_pool(const Caller& caller, const std::string& asked,
+                                  std::vector<std::string>& notes);
+  Result<void> check_fits_ever(const Pool& pool, const JobSpec& spec) const;
+  Job make_job(const JobRecord& record, const std::vector<TaskSpec>& tasks) const;
+  void make_ready(Job& job, std::uint32_t group);
+  void make_ready(Job& job, Task& task);
+  void end_rest(Job& job, std::uint32_t group, TaskState state);
+  void recount(Job& job, Group& group, TaskState from, TaskState to, std::uint32_t tasks = 1);
+  void settle_dependents(Job& job, std::uint32_t group);
+  void finish_job_if_done(Job& job);
+  void unqueue_if_empty(Job& job, std::uint32_t shape);
+  void queue_shape(Job& job, std::uint32_t shape);
+
+  // placing (placing.cpp)
+  void place_ready();
+  void place_on(Pool& pool, Job& job, std::uint32_t shape, const std::vector<NodeId>& nodes, bool behind);
+  Task& take_next(Job& job, std::uint32_t shape);
+  void place_behind(Pool& pool);
+  std::vector<StartOrder> orders_of(const Attempt& attempt);
+  Result<std::shared_ptr<const TaskSpec>> spec_of(JobId job, std::uint32_t group);
+
+  // attempts (attempts.cpp)
+  void process_started(const ProcessStarted& started);
+  void process_ended(NodeId node, const ProcessEnded& ended);
+  void process_is_gone(Attempt& attempt, std::uint32_t rank);
+  void stop_attempt(Attempt& attempt, EndReason reason, std::string detail);
+  void kill_lost_processes(NodeId node, const std::string& why);
+  void release_node(Attempt& attempt, std::uint32_t node_place);
+  void hold_room(Node& node, Attempt& attempt);
+  void start_behind(Node& node);
+  bool is_over_on(const Attempt& attempt, std::uint32_t node_place) const;
+  void finish_attempt(Job& job, Task& task);
+  void end_task(Job& job, Task& task, TaskState state, std::string reason);
+  void try_again(Job& job, Task& task, Duration wait, std::string reason);
+  Task* find_task(const TaskRef& ref);
+  Attempt* find_attempt(const AttemptKey& key);
+
+  // nodes (nodes.cpp)
+  Node* find_node(const std::string& workspace, const std::string& name);
+  void welcome(Node& node, SessionId session, const Hello& hello);
+  void reconcile(Node& node, const Hello& hello, bool same_instance);
+  void refuse(SessionId session, std::string reason, bool final);
+  void lose_node(Node& node, const std::string& why);
+  void refresh_node(Node& node, const std::string& reason = {});
+  void remove_node_if_empty(NodeId id);
+  void add_local_node(Pool& pool);
+  void remove_local_node(Node& node, const std::string& why);
+  Orders& orders_to(Node& node);
+  void send_orders(Node& node);
+  bool is_usable(const Node& node) const;
+  void update_capacity(Node& node);
+  Duration heartbeat_of(const Node& node) const;
+  Pool& pool_of(const Node& node);
+  Pool& pool_of(const Job& job);
+
+  // saying (controller.cpp, why.cpp)
+  void event(std::string kind, const Job* job, std::string_view task, std::optional<std::uint32_t> attempt,
+             std::string text, std::string node = {}, std::string pool = {});
+  void event_in(const std::string& workspace, std::string kind, std::string text, std::string node,
+                std::string pool);
+  std::string why_queued(const Job& job, const Group& group, const std::string& task_name);
+  std::string why_waiting(const Job& job, std::uint32_t group) const;
+  PoolView view(const Pool& pool) const;
+  NodeView view(const Node& node) const;
+  std::string name_of(const Job& job, const TaskRef& ref) const;
+
+  Store& store_;
+  Settings settings_;
+  Random random_;
+  TimePoint now_;
+  bool stopping_ = false;
+  bool quit_sent_ = false;
+
+  std::map<std::string, Pool> pools_;  // by "workspace/name"
+  std::map<NodeId, Node> nodes_;
+  std::map<JobId, Job> jobs_;  // those that have not ended
+  std::vector<TokenRecord> tokens_;
+  std::map<SessionId, NodeId> sessions_;
+  std::set<Timer> timers_;
+  std::uint64_t job_last_ = 0, node_last_ = 0, event_last_ = 0;
+
+  // parsed task specs, the least recently used last
+  std::list<std::pair<std::pair<JobId, std::uint32_t>, std::shared_ptr<const TaskSpec>>> specs_;
+  std::map<std::pair<JobId, std::uint32_t>, decltype(specs_)::iterator> specs_by_key_;
+  void remember_spec(JobId job, std::uint32_t group, std::shared_ptr<const TaskSpec> spec);
+
+  // this turn
+  Changes changes_;
+  Outputs outputs_;
+  std::map<std::pair<std::string, std::string>, JobId> keys_;
+  std::set<NodeId> dirty_nodes_;
+  std::set<JobId> dirty_jobs_;
+  std::map<TaskRef, TaskRecord> dirty_tasks_;
+  std::map<AttemptKey, AttemptRecord> dirty_attempts_;
+  std::set<std::pair<JobId, std::uint32_t>> dirty_groups_;
+  std::set<NodeId> outbox_nodes_;  // with orders to send
+  std::vector<JobId> ended_jobs_;
+  std::optional<Error> store_problem_;  // a read that placing needed failed: the turn must not be believed
+  void touch(const Job& job);
+  void touch(const Job& job, std::uint32_t group);
+  void touch(const Node& node);
+  void touch(const Task& task);
+  void touch(const Attempt& attempt);
+};
+
+}  // namespace slipway::control

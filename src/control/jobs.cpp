@@ -1,0 +1,372 @@
+// Jobs: submitted, made ready, ended.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "control/controller.h"
+#include "launch/launch.h"
+
+namespace slipway::control {
+namespace {
+
+template <class AnyCounts>
+auto& bucket(AnyCounts& counts, TaskState state) {
+  switch (state) {
+    case TaskState::waiting: return counts.waiting;
+    case TaskState::queued: return counts.queued;
+    case TaskState::starting:
+    case TaskState::running:
+    case TaskState::stopping: return counts.active;
+    case TaskState::succeeded: return counts.succeeded;
+    case TaskState::failed: return counts.failed;
+    case TaskState::cancelled: return counts.cancelled;
+    case TaskState::skipped: return counts.skipped;
+  }
+  SLIPWAY_CHECK(false);
+}
+
+std::string plural(std::uint64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Result<std::string> Controller::choose_pool(const Caller& caller, const std::string& asked,
+                                            std::vector<std::string>& notes) {
+  std::vector<std::string> known;
+  for (const auto& [key, pool] : pools_)
+    if (pool.record.workspace == caller.workspace) known.push_back(pool.record.name);
+  if (!asked.empty()) {
+    if (std::find(known.begin(), known.end(), asked) != known.end()) return asked;
+    return fail(ErrorCode::not_found, fmt::format("there is no pool {}", asked),
+                known.empty() ? fmt::format("make it: slipway pool create {} --nodes 2", asked)
+                              : fmt::format("the pools are {}", fmt::join(known, ", ")));
+  }
+  if (known.size() == 1) return known.front();
+  if (!known.empty())
+    return fail(ErrorCode::invalid, "the job names no pool, and there are several",
+                fmt::format("say pool: NAME (or --pool NAME); the pools are {}", fmt::join(known, ", ")));
+  PoolWish wish;
+  wish.name = "local";
+  wish.nodes = 1;
+  wish.cores_per_node = settings_.machine.total.cores;
+  wish.memory_per_node = settings_.machine.total.memory;
+  if (auto made = create_pool(caller, wish); !made) return fail(made.error());
+  notes.push_back(fmt::format("there was no pool, so pool local was made: one node with {} of this machine",
+                              describe(settings_.machine.total)));
+  return std::string("local");
+}
+
+Result<void> Controller::check_fits_ever(const Pool& pool, const JobSpec& spec) const {
+  if (pool.record.provisioner == "none") return {};  // nodes join by themselves: it may grow
+  for (const TaskSpec& task : spec.tasks) {
+    std::uint32_t able = 0, total = 0;
+    Resources largest;
+    for (const auto& [id, node] : nodes_) {
+      if (node.record.workspace != pool.record.workspace || node.record.pool != pool.record.name ||
+          node.removing)
+        continue;
+      ++total;
+      able += fits(task.per_node(), node.record.total);
+      if (node.record.total.cores >= largest.cores) largest = node.record.total;
+    }
+    if (able >= task.nodes) continue;
+    if (able == 0 && total > 0)
+      return fail(
+          ErrorCode::invalid,
+          fmt::format("task {} needs {} on one node, and no node of pool {} has that much", task.name,
+                      describe(task.per_node()), pool.record.name),
+          fmt::format("the largest node has {}; ask for less per process, or fewer processes per node",
+                      describe(largest)));
+    return fail(ErrorCode::invalid,
+                fmt::format("task {} needs {} with {} each, and pool {} has {}", task.name,
+                            plural(task.nodes, "node"), describe(task.per_node()), pool.record.name,
+                            able == total ? plural(total, "node") : fmt::format("{} such nodes", able)),
+                fmt::format("ask for at most {}, or: slipway pool resize {} --nodes {}", plural(able, "node"),
+                            pool.record.name, pool.record.nodes + (task.nodes - able)));
+  }
+  return {};
+}
+
+Controller::Job Controller::make_job(const JobRecord& record, const std::vector<TaskSpec>& tasks) const {
+  Job job;
+  job.record = record;
+  job.record.counts = {};
+  std::map<sched::Shape, std::uint32_t> shapes;
+  std::unordered_map<std::string_view, std::uint32_t> places;
+  job.groups.reserve(tasks.size());
+  for (std::uint32_t g = 0; g < tasks.size(); ++g) {
+    const TaskSpec& task = tasks[g];
+    Group group;
+    group.name = task.name;
+    group.tasks = task.tasks();
+    group.is_array = task.count.has_value();
+    group.retries = static_cast<std::uint16_t>(task.retries);
+    group.processes_per_node = static_cast<std::uint16_t>(task.processes_per_node);
+    group.waits_for = static_cast<std::uint32_t>(task.depends_on.size());
+    group.rest = task.depends_on.empty() ? TaskState::queued : TaskState::waiting;
+    bucket(group.counts, group.rest) = group.tasks;
+    bucket(job.record.counts, group.rest) += group.tasks;
+    const sched::Shape need{task.nodes, task.per_node()};
+    const auto [found, added] = shapes.emplace(need, static_cast<std::uint32_t>(job.shapes.size()));
+    if (added) {
+      job.shapes.emplace_back();
+      job.shapes.back().need = need;
+    }
+    group.shape = found->second;
+    places.emplace(task.name, g);
+    job.groups.push_back(std::move(group));
+  }
+  for (std::uint32_t g = 0; g < tasks.size(); ++g)
+    for (const std::string& name : tasks[g].depends_on) job.edges.emplace_back(places.at(name), g);
+  std::sort(job.edges.begin(), job.edges.end());
+  return job;
+}
+
+Result<Controller::Submitted> Controller::submit(const Caller& caller, JobSpec spec,
+                                                 const std::string& idempotency_key) {
+  if (stopping_)
+    return fail(ErrorCode::unavailable, "the service is stopping and takes no new jobs",
+                "try again after slipway up");
+  if (!idempotency_key.empty()) {
+    const auto known = keys_.find({caller.workspace, idempotency_key});
+    std::optional<JobId> id = known == keys_.end() ? std::nullopt : std::optional(known->second);
+    if (!id) {
+      auto stored = store_.job_by_key(caller.workspace, idempotency_key);
+      if (!stored) return fail(stored.error());
+      id = *stored;
+    }
+    if (id) {
+      if (const auto live = jobs_.find(*id); live != jobs_.end())
+        return Submitted{live->second.record, {}, true};
+      auto record = store_.job(*id);
+      if (!record) return fail(record.error());
+      if (*record) return Submitted{**record, {}, true};
+    }
+  }
+  if (auto valid = validate(spec); !valid) return fail(valid.error());
+  Submitted submitted;
+  auto pool_name = choose_pool(caller, spec.pool, submitted.notes);
+  if (!pool_name) return fail(pool_name.error());
+  spec.pool = *pool_name;
+  Pool& pool = pools_.at(caller.workspace + "/" + *pool_name);
+  if (auto fitting = check_fits_ever(pool, spec); !fitting) return fail(fitting.error());
+
+  JobRecord record;
+  record.id = JobId{++job_last_};
+  record.workspace = caller.workspace;
+  record.name = spec.name.empty() ? spec.tasks.front().name : spec.name;
+  record.pool = spec.pool;
+  record.priority = spec.priority;
+  record.submitted_by = caller.name;
+  record.source = spec.source;
+  record.submitted_at = now_;
+  // What the job says for all its tasks is joined into each, so that a task can be started from its own spec
+  // alone.
+  for (TaskSpec& task : spec.tasks)
+    for (const auto& [name, value] : spec.environment) task.environment.emplace(name, value);
+
+  Job& job = jobs_[record.id] = make_job(record, spec.tasks);
+  if (!idempotency_key.empty()) keys_[{caller.workspace, idempotency_key}] = record.id;
+  for (std::uint32_t g = 0; g < job.groups.size(); ++g)
+    if (job.groups[g].rest == TaskState::queued) make_ready(job, g);
+  event("job.submitted", &job, {}, std::nullopt,
+        fmt::format("{} submitted {} with {}", caller.name, record.name,
+                    plural(job.record.counts.total(), "task")));
+  submitted.job = job.record;
+  changes_.jobs_new.push_back({job.record, std::move(spec), idempotency_key});
+  touch(job);
+  return submitted;
+}
+
+void Controller::recount(Job& job, Group& group, TaskState from, TaskState to, std::uint32_t tasks) {
+  bucket(group.counts, from) -= tasks;
+  bucket(group.counts, to) += tasks;
+  bucket(job.record.counts, from) -= tasks;
+  bucket(job.record.counts, to) += tasks;
+  touch(job, static_cast<std::uint32_t>(&group - job.groups.data()));
+}
+
+void Controller::queue_shape(Job& job, std::uint32_t shape) {
+  Pool& pool = pool_of(job);
+  pool.queue.add(job.shapes[shape].need, {job.record.priority, job.record.id}, now_);
+  pool.changed = true;
+}
+
+void Controller::unqueue_if_empty(Job& job, std::uint32_t shape) {
+  if (!job.shapes[shape].groups.empty() || !job.shapes[shape].again.empty()) return;
+  pool_of(job).queue.remove(job.shapes[shape].need, {job.record.priority, job.record.id});
+}
+
+void Controller::make_ready(Job& job, std::uint32_t g) {
+  Group& group = job.groups[g];
+  if (group.rest == TaskState::waiting) {
+    recount(job, group, TaskState::waiting, TaskState::queued, group.tasks);
+    group.rest = TaskState::queued;
+  }
+  job.shapes[group.shape].groups.push_back(g);
+  queue_shape(job, group.shape);
+}
+
+void Controller::make_ready(Job& job, Task& task) {
+  if (task.record.not_before) {
+    task.record.not_before.reset();
+    touch(task);
+  }
+  const std::uint32_t shape = job.groups[task.record.ref.group].shape;
+  job.shapes[shape].again.push_back(task.record.ref);
+  queue_shape(job, shape);
+}
+
+// Tasks that were never placed end together, without rows of their own.
+void Controller::end_rest(Job& job, std::uint32_t g, TaskState state) {
+  Group& group = job.groups[g];
+  if (is_terminal(group.rest)) return;
+  const std::uint32_t left = group.tasks - group.next;
+  if (left > 0) recount(job, group, group.rest, state, left);
+  group.rest = state;
+  touch(job, g);
+}
+
+// Called when a task of the group ended: those that depend on it become ready, or never will.
+void Controller::settle_dependents(Job& job, std::uint32_t g) {
+  std::vector<std::uint32_t> open{g};
+  while (!open.empty()) {
+    const std::uint32_t from = open.back();
+    open.pop_back();
+    const Group& group = job.groups[from];
+    const Counts& counts = group.counts;
+    const bool done = counts.succeeded == group.tasks;
+    const bool broken = counts.failed + counts.cancelled + counts.skipped > 0;
+    if (!done && !broken) continue;
+    for (auto edge = std::lower_bound(job.edges.begin(), job.edges.end(), std::pair{from, 0u});
+         edge != job.edges.end() && edge->first == from; ++edge) {
+      Group& dependent = job.groups[edge->second];
+      if (dependent.rest != TaskState::waiting) continue;
+      if (broken) {
+        event("task.skipped", &job, dependent.name, std::nullopt,
+              fmt::format("{} was skipped: {} did not succeed", dependent.name, group.name));
+        end_rest(job, edge->second, TaskState::skipped);
+        open.push_back(edge->second);
+      } else if (--dependent.waits_for == 0) {
+        make_ready(job, edge->second);
+      }
+    }
+  }
+}
+
+void Controller::finish_job_if_done(Job& job) {
+  const TaskCounts& counts = job.record.counts;
+  if (is_terminal(job.record.state) || counts.waiting + counts.queued + counts.active > 0) return;
+  if (counts.failed > 0 && !job.cancelling)
+    job.record.state = JobState::failed;
+  else if (counts.cancelled > 0 || (job.cancelling && counts.succeeded < counts.total()))
+    job.record.state = JobState::cancelled;
+  else if (counts.skipped > 0)
+    job.record.state = JobState::failed;
+  else
+    job.record.state = JobState::succeeded;
+  job.record.ended_at = now_;
+  if (job.record.state == JobState::succeeded)
+    job.record.reason =
+        counts.total() == 1 ? "its task succeeded" : fmt::format("all {} tasks succeeded", counts.total());
+  else if (job.record.state == JobState::failed && counts.total() > 1)
+    job.record.reason = fmt::format("{} of {} failed; first: {}", counts.failed,
+                                    plural(counts.total(), "task"), job.record.reason);
+  event("job." + std::string(to_string(job.record.state)), &job, {}, std::nullopt,
+        fmt::format("{} {}: {}", job.record.name, to_string(job.record.state), job.record.reason));
+  touch(job);
+  ended_jobs_.push_back(job.record.id);
+}
+
+Result<JobRecord> Controller::cancel(const Caller& caller, JobId id, const std::string& reason) {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end() || is_terminal(found->second.record.state)) {
+    auto record = store_.job(id);
+    if (!record) return fail(record.error());
+    if (!*record || (*record)->workspace != caller.workspace)
+      return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(id)),
+                  "slipway job list shows the jobs");
+    return fail(ErrorCode::conflict,
+                fmt::format("{} cannot be cancelled: it has already ended ({})", to_string(id),
+                            to_string((*record)->state)),
+                "");
+  }
+  Job& job = found->second;
+  if (job.record.workspace != caller.workspace)
+    return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(id)),
+                "slipway job list shows the jobs");
+  if (job.cancelling) return job.record;
+  job.cancelling = true;
+  job.record.state = JobState::stopping;
+  job.record.reason = fmt::format("cancelled by {}{}{}", caller.name, reason.empty() ? "" : ": ", reason);
+  event("job.cancelling", &job, {}, std::nullopt, job.record.reason);
+  for (std::uint32_t shape = 0; shape < job.shapes.size(); ++shape) {
+    job.shapes[shape].groups.clear();
+    job.shapes[shape].again.clear();
+    unqueue_if_empty(job, shape);
+  }
+  for (std::uint32_t g = 0; g < job.groups.size(); ++g) {
+    Group& group = job.groups[g];
+    end_rest(job, g, TaskState::cancelled);
+    if (!group.live) continue;
+    std::vector<std::uint32_t> waiting;  // for another try
+    for (auto& [index, task] : *group.live) {
+      if (!task.attempt)
+        waiting.push_back(index);
+      else if (!task.attempt->stopping)
+        stop_attempt(*task.attempt, EndReason::cancelled, job.record.reason);
+    }
+    for (const std::uint32_t index : waiting)
+      end_task(job, group.live->at(index), TaskState::cancelled, job.record.reason);
+  }
+  touch(job);
+  finish_job_if_done(job);
+  return job.record;
+}
+
+Result<void> Controller::remove_job(const Caller& caller, JobId id) {
+  auto record = store_.job(id);
+  if (!record) return fail(record.error());
+  if (!*record || (*record)->workspace != caller.workspace)
+    return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(id)),
+                "slipway job list shows the jobs");
+  if (jobs_.contains(id))
+    return fail(ErrorCode::conflict,
+                fmt::format("{} cannot be deleted while it is {}", to_string(id),
+                            to_string(jobs_.at(id).record.state)),
+                fmt::format("cancel it first: slipway job cancel {}", to_string(id)));
+  changes_.jobs_removed.push_back(id);
+  event_in(caller.workspace, "job.deleted",
+           fmt::format("{} deleted {} ({})", caller.name, to_string(id), (*record)->name), {}, {});
+  outputs_.folders_removed.push_back(launch::job_folder(caller.workspace, id));
+  outputs_.sources_changed = true;
+  return {};
+}
+
+Result<JobRecord> Controller::find_job(const Caller& caller, const std::string& id_or_name) {
+  if (const auto id = parse_job_id(id_or_name)) {
+    auto record = store_.job(*id);
+    if (!record) return fail(record.error());
+    if (*record && (*record)->workspace == caller.workspace) return **record;
+    return fail(ErrorCode::not_found, fmt::format("there is no {}", id_or_name),
+                "slipway job list shows the jobs");
+  }
+  auto named =
+      store_.jobs({.workspace = caller.workspace, .state = {}, .name = id_or_name, .before = {}, .limit = 4});
+  if (!named) return fail(named.error());
+  if (named->empty())
+    return fail(ErrorCode::not_found, fmt::format("there is no job called '{}'", id_or_name.substr(0, 200)),
+                "slipway job list shows the jobs");
+  if (named->size() == 1) return named->front();
+  std::string ids;
+  for (const JobRecord& job : *named) ids += (ids.empty() ? "" : ", ") + to_string(job.id);
+  return fail(
+      ErrorCode::conflict,
+      fmt::format("several jobs are called {}: {}{}", id_or_name, ids, named->size() == 4 ? ", …" : ""),
+      "name it by its id");
+}
+
+}  // namespace slipway::control

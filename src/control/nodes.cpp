@@ -1,0 +1,357 @@
+// Nodes: how they join, what they know, how they are lost and come back.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "control/controller.h"
+
+namespace slipway::control {
+
+Controller::Node* Controller::find_node(const std::string& workspace, const std::string& name) {
+  for (auto& [id, node] : nodes_)
+    if (node.record.workspace == workspace && node.record.name == name) return &node;
+  return nullptr;
+}
+
+Duration Controller::heartbeat_of(const Node& node) const {
+  return std::min(settings_.heartbeat_max,
+                  pools_.at(node.record.workspace + "/" + node.record.pool).record.lost_after / 4);
+}
+
+bool Controller::is_usable(const Node& node) const {
+  return node.session && node.cleaning.empty() && !node.removing && !node.record.drained;
+}
+
+void Controller::update_capacity(Node& node) {
+  Pool& pool = pool_of(node);
+  // A node with tasks sent ahead takes nothing else until they have begun (see place_behind).
+  pool.capacity.set(node.record.id, node.record.total, node.used, is_usable(node) && node.behind.empty());
+  pool.changed = true;
+}
+
+void Controller::refresh_node(Node& node, const std::string& reason) {
+  NodeState state = node.attempts.empty() ? NodeState::idle : NodeState::busy;
+  if (node.record.drained || node.removing) state = NodeState::draining;
+  if (node.record.state == NodeState::lost && !node.session) state = NodeState::lost;
+  if ((node.record.state == NodeState::joining && !node.session) || !node.cleaning.empty())
+    state = NodeState::joining;
+  update_capacity(node);
+  if (state == node.record.state && reason.empty()) return;
+  node.record.state = state;
+  node.record.reason = reason;
+  node.record.changed_at = now_;
+  touch(node);
+}
+
+Orders& Controller::orders_to(Node& node) {
+  outbox_nodes_.insert(node.record.id);
+  return node.outbox;
+}
+
+void Controller::send_orders(Node& node) {
+  Orders orders = std::exchange(node.outbox, {});
+  if (!node.session) return;  // its next Hello will bring both sides together
+  orders.number = ++node.sent;
+  node.sent_at = now_;
+  outputs_.messages.emplace_back(*node.session, std::move(orders));
+}
+
+void Controller::refuse(SessionId session, std::string reason, bool final) {
+  outputs_.messages.emplace_back(session, Refused{reason, final});
+  outputs_.closed.emplace_back(session, std::move(reason));
+}
+
+void Controller::hello(SessionId session, const Caller& caller, const Hello& hello) {
+  if (auto named = validate_name("node", hello.name); !named)
+    return refuse(session, named.error().what, true);
+  std::string pool_name = hello.pool;
+  if (pool_name.empty()) {
+    std::vector<std::string> known;
+    for (const auto& [key, pool] : pools_)
+      if (pool.record.workspace == caller.workspace) known.push_back(pool.record.name);
+    if (known.size() != 1)
+      return refuse(
+          session,
+          known.empty()
+              ? "there is no pool to join; make one: slipway pool create NAME --nodes 0 --provisioner none"
+              : fmt::format("say which pool to join with --pool; there are {}", fmt::join(known, ", ")),
+          true);
+    pool_name = known.front();
+  }
+  const auto pool = pools_.find(caller.workspace + "/" + pool_name);
+  if (pool == pools_.end())
+    return refuse(session, fmt::format("there is no pool {} to join", pool_name), true);
+  Node* node = find_node(caller.workspace, hello.name);
+  if (!node && hello.local)
+    return refuse(session, fmt::format("node {} is no longer wanted in pool {}", hello.name, pool_name),
+                  true);
+  if (node && node->record.pool != pool_name)
+    return refuse(session, fmt::format("a node called {} belongs to pool {}", hello.name, node->record.pool),
+                  true);
+  if (node && node->session && node->record.instance != hello.instance) {
+    // Alive a moment ago: a second agent with its name. Silent for a while: perhaps the same machine after a
+    // restart, which may try again until the old connection has timed out.
+    const bool alive = node->heard_at + 3 * heartbeat_of(*node) > now_;
+    return refuse(session,
+                  fmt::format("a node called {} is already connected, from {} ({})", hello.name,
+                              node->record.host, node->record.address),
+                  alive);
+  }
+  if (!node) {
+    NodeRecord record;
+    record.id = NodeId{++node_last_};
+    record.workspace = caller.workspace;
+    record.pool = pool_name;
+    record.name = hello.name;
+    record.instance = hello.instance;
+    record.created_at = now_;
+    node = &nodes_[record.id];
+    node->record = std::move(record);
+  }
+  welcome(*node, session, hello);
+}
+
+void Controller::welcome(Node& node, SessionId session, const Hello& hello) {
+  if (node.session) {
+    sessions_.erase(*node.session);
+    outputs_.closed.emplace_back(*node.session, "the agent dialled again");
+  }
+  const bool same_instance = node.record.instance == hello.instance;
+  const bool was_away = node.record.state == NodeState::lost || node.record.state == NodeState::joining;
+  node.session = session;
+  sessions_[session] = node.record.id;
+  node.heard_at = now_;
+  node.received = node.sent = 0;
+  node.outbox = {};
+  node.cleaning.clear();
+  node.record.instance = hello.instance;
+  node.record.address = hello.address;
+  node.record.host = hello.host;
+  node.record.local = hello.local;
+  node.record.shares_storage = hello.shares_storage;
+  node.record.notes = hello.notes;
+  if (node.record.total != hello.total) {
+    for (std::uint32_t gpu = node.record.total.gpus; gpu < hello.total.gpus; ++gpu)
+      node.gpus_free.insert(gpu);
+    for (std::uint32_t gpu = hello.total.gpus; gpu < node.record.total.gpus; ++gpu) node.gpus_free.erase(gpu);
+    node.record.total = hello.total;
+  }
+  touch(node);
+  const Duration every = heartbeat_of(node);
+  outputs_.messages.emplace_back(session, Welcome{node.record.id, every, 4 * every});
+  timers_.insert({now_ + every, TimerKind::heartbeat, {}, node.record.id, {}});
+  timers_.insert({now_ + pool_of(node).record.lost_after, TimerKind::node_silence, {}, node.record.id, {}});
+  reconcile(node, hello, same_instance);
+  if (was_away)
+    event_in(node.record.workspace, "node.joined",
+             fmt::format("{} joined pool {} with {}", node.record.name, node.record.pool,
+                         describe(node.record.total)),
+             node.record.name, node.record.pool);
+  node.record.state = NodeState::idle;
+  refresh_node(
+      node, node.cleaning.empty() ? "" : fmt::format("it first ends {} old processes", node.cleaning.size()));
+  touch(node);
+}
+
+// Brings together what this node says it has and what we believe it has.
+void Controller::reconcile(Node& node, const Hello& hello, bool same_instance) {
+  const NodeId id = node.record.id;
+  if (!same_instance)
+    kill_lost_processes(id,
+                        fmt::format("node {} began a new life and knows nothing of it", node.record.name));
+  std::set<std::pair<AttemptKey, std::uint32_t>> reported;
+  std::set<AttemptKey> waiting(hello.waiting.begin(), hello.waiting.end());
+  const auto is_ours = [&](const AttemptKey& key) { return node.attempts.contains(key); };
+  for (const ProcessStarted& started : hello.running) {
+    reported.insert({started.key, started.rank});
+    if (is_ours(started.key))
+      process_started(started);
+    else
+      node.cleaning[started.key].insert(started.rank);
+  }
+  for (const AttemptKey& key : hello.waiting)
+    if (!is_ours(key)) node.cleaning[key];
+  for (const ProcessEnded& ended : hello.ended) {
+    reported.insert({ended.key, ended.rank});
+    if (is_ours(ended.key)) process_ended(id, ended);
+  }
+  for (const ProcessEnded& ended : hello.ended)
+    if (!find_attempt(ended.key) && !node.cleaning.contains(ended.key))
+      orders_to(node).forget.push_back(ended.key);
+  for (const auto& [key, ranks] : node.cleaning) orders_to(node).stop.push_back({key, Duration(0)});
+
+  // Attempts that are ours, but of which the node did not speak, in the order they were placed.
+  std::vector<AttemptKey> ours(node.attempts.begin(), node.attempts.end());
+  std::sort(ours.begin(), ours.end(), [&](const AttemptKey& a, const AttemptKey& b) {
+    return std::pair(find_attempt(a)->record.placed_at, a) < std::pair(find_attempt(b)->record.placed_at, b);
+  });
+  for (const AttemptKey& key : ours) {
+    Attempt* attempt = find_attempt(key);
+    if (!attempt || waiting.contains(key)) continue;
+    std::vector<std::uint32_t> missing, unstarted;
+    for (std::uint32_t rank = 0; rank < attempt->processes.size(); ++rank) {
+      const Process& process = attempt->processes[rank];
+      if (attempt->record.nodes[process.node] != id || process.state == Process::State::ended ||
+          reported.contains({key, rank}))
+        continue;
+      (process.state == Process::State::running ? missing : unstarted).push_back(rank);
+    }
+    if (!missing.empty()) {
+      if (!attempt->stopping)
+        stop_attempt(*attempt, EndReason::node_lost,
+                     fmt::format("node {} no longer knows rank {}", node.record.name, missing.front()));
+      missing.insert(missing.end(), unstarted.begin(), unstarted.end());
+    } else if (!unstarted.empty() && !attempt->stopping) {
+      // Never heard of: the order was lost on the way. Sent again, it may have to wait its turn there.
+      for (StartOrder& order : orders_of(*attempt))
+        if (!order.processes.empty() &&
+            attempt->record.nodes[attempt->processes[order.processes.front().rank].node] == id) {
+          order.behind = attempt->behind;
+          orders_to(node).start.push_back(std::move(order));
+        }
+    } else if (attempt->stopping) {
+      missing = unstarted;  // stopped before it began
+    }
+    for (const std::uint32_t rank : missing)
+      if (Attempt* live = find_attempt(key)) process_is_gone(*live, rank);
+  }
+  // Orders to stop may have been lost on the way; they can be given twice.
+  for (const AttemptKey& key : node.attempts)
+    if (const Attempt* attempt = find_attempt(key); attempt && attempt->stopping)
+      if (const auto spec = spec_of(key.task.job, key.task.group))
+        orders_to(node).stop.push_back({key, (*spec)->stop_grace});
+  // The node's own order of those that wait is the true one.
+  std::deque<AttemptKey> in_order;
+  for (const AttemptKey& key : hello.waiting)
+    if (std::find(node.behind.begin(), node.behind.end(), key) != node.behind.end()) in_order.push_back(key);
+  for (const AttemptKey& key : node.behind)
+    if (!waiting.contains(key)) in_order.push_back(key);
+  node.behind = std::move(in_order);
+  start_behind(node);
+}
+
+void Controller::report(SessionId session, const Report& report) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;  // of a session that was replaced
+  Node& node = nodes_.at(found->second);
+  node.heard_at = now_;
+  if (report.number <= node.received) return;
+  if (report.number != node.received + 1) {
+    outputs_.closed.emplace_back(session, "a message was lost on the way");
+    disconnected(session);
+    return;
+  }
+  node.received = report.number;
+  const NodeId id = node.record.id;
+  for (const ProcessStarted& started : report.started)
+    if (node.attempts.contains(started.key)) process_started(started);
+  for (const ProcessEnded& ended : report.ended) {
+    if (node.attempts.contains(ended.key)) {
+      process_ended(id, ended);
+    } else if (const auto old = node.cleaning.find(ended.key); old != node.cleaning.end()) {
+      old->second.erase(ended.rank);
+      if (!old->second.empty()) continue;
+      orders_to(node).forget.push_back(ended.key);
+      node.cleaning.erase(old);
+      if (node.cleaning.empty()) refresh_node(node);
+    } else if (!find_attempt(ended.key)) {
+      orders_to(node).forget.push_back(
+          ended.key);  // a late report of an attempt that is over: nothing follows from it
+    }
+  }
+  remove_node_if_empty(id);
+}
+
+void Controller::disconnected(SessionId session) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  Node& node = nodes_.at(found->second);
+  sessions_.erase(found);
+  node.session.reset();
+  node.outbox = {};
+  update_capacity(node);
+  if (node.removing) remove_node_if_empty(node.record.id);
+}
+
+void Controller::lose_node(Node& node, const std::string& why) {
+  if (node.session) {
+    outputs_.closed.emplace_back(*node.session, why);
+    sessions_.erase(*node.session);
+    node.session.reset();
+  }
+  node.record.state = NodeState::lost;
+  node.record.reason = why;
+  node.record.changed_at = now_;
+  node.cleaning.clear();
+  touch(node);
+  event_in(node.record.workspace, "node.lost", fmt::format("{} is lost: {}", node.record.name, why),
+           node.record.name, node.record.pool);
+  update_capacity(node);
+  kill_lost_processes(node.record.id, fmt::format("node {} was lost: {}", node.record.name, why));
+  remove_node_if_empty(node.record.id);
+}
+
+void Controller::remove_node_if_empty(NodeId id) {
+  const auto found = nodes_.find(id);
+  if (found == nodes_.end() || !found->second.removing || !found->second.attempts.empty()) return;
+  Node& node = found->second;
+  if (node.session) {
+    Orders& orders = orders_to(node);
+    orders.quit = true;
+    send_orders(node);
+    outbox_nodes_.erase(id);
+    sessions_.erase(*node.session);
+  }
+  event_in(node.record.workspace, "node.gone",
+           fmt::format("{} left pool {}", node.record.name, node.record.pool), node.record.name,
+           node.record.pool);
+  pool_of(node).capacity.remove(id);
+  changes_.nodes_removed.push_back(id);
+  dirty_nodes_.erase(id);
+  nodes_.erase(found);
+  outputs_.local_nodes_changed = true;
+}
+
+Result<NodeView> Controller::drain_node(const Caller& caller, const std::string& name, bool drained) {
+  Node* node = find_node(caller.workspace, name);
+  if (!node)
+    return fail(ErrorCode::not_found, fmt::format("there is no node {}", name),
+                "slipway node list shows the nodes");
+  if (node->record.drained != drained) {
+    node->record.drained = drained;
+    event_in(caller.workspace, drained ? "node.draining" : "node.resumed",
+             drained ? fmt::format("{} takes no new work, asked by {}", name, caller.name)
+                     : fmt::format("{} takes work again, asked by {}", name, caller.name),
+             name, node->record.pool);
+    refresh_node(*node, drained ? fmt::format("drained by {}", caller.name) : "");
+    touch(*node);
+  }
+  return view(*node);
+}
+
+Result<NodeView> Controller::node(const Caller& caller, const std::string& name) const {
+  const Node* node = const_cast<Controller*>(this)->find_node(caller.workspace, name);
+  if (!node)
+    return fail(ErrorCode::not_found, fmt::format("there is no node {}", name),
+                "slipway node list shows the nodes");
+  return view(*node);
+}
+
+std::vector<NodeView> Controller::nodes(const Caller& caller, const std::string& pool) const {
+  std::vector<NodeView> views;
+  for (const auto& [id, node] : nodes_)
+    if (node.record.workspace == caller.workspace && (pool.empty() || node.record.pool == pool))
+      views.push_back(view(node));
+  return views;
+}
+
+NodeView Controller::view(const Node& node) const {
+  NodeView view{node.record, node.used, {}};
+  for (const AttemptKey& key : node.attempts)
+    if (const auto job = jobs_.find(key.task.job); job != jobs_.end())
+      view.running.push_back(fmt::format("{}/{}", to_string(key.task.job), name_of(job->second, key.task)));
+  return view;
+}
+
+}  // namespace slipway::control

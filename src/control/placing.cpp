@@ -1,0 +1,180 @@
+// Placing: a ready task becomes an attempt on nodes, and orders to their agents.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "control/controller.h"
+#include "launch/launch.h"
+
+namespace slipway::control {
+namespace {
+
+constexpr std::size_t specs_max = 256;    // parsed specs kept
+constexpr double behind_seconds = 0.020;  // of work sent ahead to a node, at most
+constexpr std::size_t behind_max = 64;    // tasks sent ahead to a node, at most
+
+}  // namespace
+
+void Controller::remember_spec(JobId job, std::uint32_t group, std::shared_ptr<const TaskSpec> spec) {
+  specs_.emplace_front(std::pair{job, group}, std::move(spec));
+  specs_by_key_[{job, group}] = specs_.begin();
+  if (specs_.size() > specs_max) {
+    specs_by_key_.erase(specs_.back().first);
+    specs_.pop_back();
+  }
+}
+
+Result<std::shared_ptr<const TaskSpec>> Controller::spec_of(JobId job, std::uint32_t group) {
+  if (const auto found = specs_by_key_.find({job, group}); found != specs_by_key_.end()) {
+    specs_.splice(specs_.begin(), specs_, found->second);
+    return found->second->second;
+  }
+  std::shared_ptr<const TaskSpec> spec;
+  for (const NewJob& fresh : changes_.jobs_new)  // submitted in this very turn, so not in the store yet
+    if (fresh.job.id == job) spec = std::make_shared<const TaskSpec>(fresh.spec.tasks[group]);
+  if (!spec) {
+    auto stored = store_.task_spec(job, group);
+    if (!stored) return fail(stored.error());
+    spec = std::make_shared<const TaskSpec>(std::move(*stored));
+  }
+  remember_spec(job, group, spec);
+  return spec;
+}
+
+void Controller::place_ready() {
+  if (stopping_) return;
+  for (auto& [key, pool] : pools_) {
+    if (!pool.changed) continue;
+    pool.changed = false;
+    const auto place = [&](const sched::Shape& shape, const sched::Turn& turn,
+                           const std::vector<NodeId>& nodes) {
+      Job& job = jobs_.at(turn.job);
+      const auto found = std::find_if(job.shapes.begin(), job.shapes.end(),
+                                      [&](const Shape& one) { return one.need == shape; });
+      place_on(pool, job, static_cast<std::uint32_t>(found - job.shapes.begin()), nodes, false);
+    };
+    sched::Outcome outcome = sched::plan(pool.queue, pool.capacity, {now_, settings_.reserve_after}, place);
+    pool.reservation = std::move(outcome.reservation);
+    if (outcome.look_again) timers_.insert({*outcome.look_again, TimerKind::look_again, {}, {}, key});
+    place_behind(pool);
+  }
+}
+
+// Short tasks are sent to a busy node a little ahead, so that it need not ask for the next one each time one
+// ends. Only what is first in the whole queue goes ahead, so nobody is overtaken; a node with tasks sent
+// ahead takes nothing else until they have begun, so that both sides count its room alike.
+void Controller::place_behind(Pool& pool) {
+  while (const auto head = sched::first(pool.queue)) {
+    const auto& [need, turn] = *head;
+    Job& job = jobs_.at(turn.job);
+    const auto shape = std::find_if(job.shapes.begin(), job.shapes.end(),
+                                    [&](const Shape& one) { return one.need == need; });
+    if (need.nodes != 1 || need.per_node.gpus > 0 || shape->seconds_mean < 0 ||
+        shape->seconds_mean > behind_seconds / 2)
+      return;
+    Node* chosen = nullptr;
+    for (const auto& [id, room] : pool.capacity.nodes()) {
+      Node& node = nodes_.at(id);
+      if (!is_usable(node) || !fits(need.per_node, node.record.total) ||
+          (pool.reservation && pool.reservation->nodes.contains(id)))
+        continue;
+      const double slots = std::max(
+          1.0, static_cast<double>(node.record.total.cores) / std::max<Millicores>(1, need.per_node.cores));
+      const auto depth =
+          std::min(behind_max,
+                   static_cast<std::size_t>(behind_seconds / std::max(shape->seconds_mean, 0.0005) * slots));
+      if (node.behind.size() >= depth) continue;
+      if (!chosen || std::pair(node.behind.size(), id) < std::pair(chosen->behind.size(), chosen->record.id))
+        chosen = &node;
+    }
+    if (!chosen) return;
+    place_on(pool, job, static_cast<std::uint32_t>(shape - job.shapes.begin()), {chosen->record.id}, true);
+    if (store_problem_) return;
+  }
+}
+
+Controller::Task& Controller::take_next(Job& job, std::uint32_t s) {
+  Shape& shape = job.shapes[s];
+  if (!shape.again.empty()) {
+    const TaskRef ref = shape.again.front();
+    shape.again.pop_front();
+    return *find_task(ref);
+  }
+  const std::uint32_t g = shape.groups.front();
+  Group& group = job.groups[g];
+  const std::uint32_t index = group.next++;
+  if (group.next == group.tasks) shape.groups.pop_front();
+  if (!group.live) group.live = std::make_unique<std::map<std::uint32_t, Task>>();
+  Task& task = (*group.live)[index];
+  task.record.ref = {job.record.id, g, index};
+  task.record.name = name_of(job, task.record.ref);
+  return task;
+}
+
+void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, const std::vector<NodeId>& nodes,
+                          bool behind) {
+  Task& task = take_next(job, s);
+  Group& group = job.groups[task.record.ref.group];
+  pool.queue.remove(job.shapes[s].need, {job.record.priority, job.record.id});
+  if (!job.shapes[s].groups.empty() || !job.shapes[s].again.empty())
+    pool.queue.add(job.shapes[s].need, {job.record.priority, job.record.id},
+                   now_);  // it moves on: its wait begins anew
+  recount(job, group, TaskState::queued, TaskState::starting);
+  task.record.state = TaskState::starting;
+  task.record.reason.clear();
+  ++task.record.attempts;
+
+  task.attempt = std::make_unique<Attempt>();
+  Attempt& attempt = *task.attempt;
+  attempt.record.key = {task.record.ref, task.record.attempts};
+  attempt.record.nodes = nodes;
+  attempt.record.placed_at = now_;
+  attempt.released.assign(nodes.size(), false);
+  attempt.record.gpus.resize(nodes.size());
+  attempt.processes_left = static_cast<std::uint32_t>(nodes.size()) * group.processes_per_node;
+  for (std::uint32_t rank = 0; rank < attempt.processes_left; ++rank)
+    attempt.processes.push_back({Process::State::sent, rank / group.processes_per_node});
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    Node& node = nodes_.at(nodes[n]);
+    attempt.record.node_names.push_back(node.record.name);
+    node.attempts.insert(attempt.record.key);
+    for (std::uint32_t gpu = 0; gpu < job.shapes[s].need.per_node.gpus; ++gpu)
+      attempt.record.gpus[n].push_back(node.gpus_free.extract(node.gpus_free.begin()).value());
+    if (behind) {
+      attempt.behind = true;
+      node.behind.push_back(attempt.record.key);
+    } else {
+      hold_room(node, attempt);
+    }
+    refresh_node(node);
+  }
+  touch(task);
+  touch(attempt);
+  const std::vector<StartOrder> orders = orders_of(attempt);
+  if (store_problem_) return;
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    orders_to(nodes_.at(nodes[n])).start.push_back(orders[n]);
+    nodes_.at(nodes[n]).outbox.start.back().behind = behind;
+  }
+}
+
+std::vector<StartOrder> Controller::orders_of(const Attempt& attempt) {
+  const AttemptKey& key = attempt.record.key;
+  const Job& job = jobs_.at(key.task.job);
+  const auto spec = spec_of(key.task.job, key.task.group);
+  if (!spec) {
+    store_problem_ = spec.error();
+    return {};
+  }
+  launch::Placement placement{key, job.record.workspace, name_of(job, key.task), job.record.source, {}};
+  for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n) {
+    const auto node = nodes_.find(attempt.record.nodes[n]);
+    placement.nodes.push_back({attempt.record.node_names[n],
+                               node == nodes_.end() ? "" : node->second.record.address,
+                               attempt.record.gpus[n]});
+  }
+  return launch::launch(**spec, placement);
+}
+
+}  // namespace slipway::control

@@ -1,0 +1,152 @@
+// Why something waits, in plain words, from the same state that decided it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/quantity.h"
+#include "control/controller.h"
+
+namespace slipway::control {
+namespace {
+
+constexpr std::size_t groups_shown_max = 100;
+
+std::string needs(const sched::Shape& shape) {
+  if (shape.nodes == 1) return fmt::format("one node with {} free", describe(shape.per_node));
+  return fmt::format("{} nodes with {} free each", shape.nodes, describe(shape.per_node));
+}
+
+}  // namespace
+
+std::string Controller::why_waiting(const Job& job, std::uint32_t g) const {
+  std::vector<std::string> open;
+  for (const auto& [from, to] : job.edges) {
+    if (to != g || job.groups[from].counts.succeeded == job.groups[from].tasks) continue;
+    const Group& group = job.groups[from];
+    open.push_back(group.is_array
+                       ? fmt::format("{} ({} of {} done)", group.name, group.counts.succeeded, group.tasks)
+                       : fmt::format("{} ({})", group.name,
+                                     group.counts.active   ? "active"
+                                     : group.counts.queued ? "queued"
+                                                           : "waiting"));
+  }
+  return fmt::format("task {} waits for {}", job.groups[g].name, fmt::join(open, ", "));
+}
+
+std::string Controller::why_queued(const Job& job, const Group& group, const std::string& task_name) {
+  const sched::Shape& shape = job.shapes[group.shape].need;
+  const Pool& pool = pool_of(job);
+  std::string text = fmt::format("task {} needs {}; ", task_name, needs(shape));
+  if (stopping_) return text + "the service is stopping and starts nothing";
+  std::uint32_t total = 0, able = 0, free = 0, away = 0, drained = 0, kept = 0;
+  std::vector<std::string> busy;
+  for (const auto& [id, node] : nodes_) {
+    if (node.record.pool != pool.record.name || node.record.workspace != pool.record.workspace) continue;
+    ++total;
+    if (!fits(shape.per_node, node.record.total)) continue;
+    ++able;
+    if (node.record.drained || node.removing)
+      ++drained;
+    else if (!node.session || !node.cleaning.empty())
+      ++away;
+    else if (pool.reservation && pool.reservation->nodes.contains(id) &&
+             pool.reservation->turn.job != job.record.id)
+      ++kept;
+    else if (fits(node.used + shape.per_node, node.record.total))
+      ++free;
+    else
+      for (const AttemptKey& key : node.attempts) {
+        const Attempt* attempt = find_attempt(key);
+        if (!attempt || busy.size() >= 4) continue;
+        const auto other = jobs_.find(key.task.job);
+        busy.push_back(fmt::format(
+            "{}/{} on {} ({})", to_string(key.task.job), name_of(other->second, key.task), node.record.name,
+            attempt->record.started_at
+                ? fmt::format("started {} ago", format_duration(now_ - *attempt->record.started_at))
+                : "starting"));
+      }
+  }
+  text += fmt::format("pool {} has {} node{}", pool.record.name, total, total == 1 ? "" : "s");
+  if (able < total) text += fmt::format(", {} of them large enough", able);
+  const std::uint32_t in_use = able - free - away - drained - kept;
+  if (in_use > 0)
+    text += fmt::format(", {} {} busy{}{}", in_use, in_use == 1 ? "is" : "are", busy.empty() ? "" : " with ",
+                        fmt::join(busy, ", "));
+  if (away > 0) text += fmt::format(", {} {} not connected", away, away == 1 ? "is" : "are");
+  if (drained > 0) text += fmt::format(", {} {} draining", drained, drained == 1 ? "is" : "are");
+  if (kept > 0)
+    text += fmt::format(", {} {} kept for {}, which has waited long", kept, kept == 1 ? "is" : "are",
+                        to_string(pool.reservation->turn.job));
+  if (free >= shape.nodes) {
+    // There is room, so something else goes first.
+    const auto head = sched::first(pool.queue);
+    if (head && head->second.job != job.record.id)
+      text +=
+          fmt::format("; {} (priority {}) comes first", to_string(head->second.job), head->second.priority);
+    else
+      text += "; it starts as soon as the room is confirmed";
+  }
+  return text;
+}
+
+Result<Controller::Why> Controller::why(const JobRecord& record) {
+  Why why;
+  const auto found = jobs_.find(record.id);
+  if (found == jobs_.end()) {
+    why.answer = fmt::format("{} {}: {}", to_string(record.id), to_string(record.state), record.reason);
+    return why;
+  }
+  Job& job = found->second;
+  std::uint64_t running = 0;
+  for (std::uint32_t g = 0; g < job.groups.size() && why.tasks.size() < groups_shown_max; ++g) {
+    Group& group = job.groups[g];
+    if (group.live)
+      for (auto& [index, task] : *group.live) {
+        if (why.tasks.size() >= groups_shown_max) break;
+        if (task.record.state == TaskState::running) {
+          ++running;
+          why.tasks.emplace_back(task.record.name,
+                                 fmt::format("runs on {}", fmt::join(task.attempt->record.node_names, ", ")));
+        } else if (task.attempt && task.attempt->stopping) {
+          why.tasks.emplace_back(task.record.name,
+                                 fmt::format("is being stopped: {}", task.attempt->record.detail));
+        } else if (task.attempt) {
+          why.tasks.emplace_back(
+              task.record.name,
+              fmt::format("is being started on {}", fmt::join(task.attempt->record.node_names, ", ")));
+        } else if (task.record.not_before) {
+          why.tasks.emplace_back(
+              task.record.name,
+              fmt::format("waits {} before attempt {}: {}", format_duration(*task.record.not_before - now_),
+                          task.record.attempts + 1, task.record.reason));
+        } else {
+          why.tasks.emplace_back(task.record.name,
+                                 why_queued(job, group, task.record.name) + "; " + task.record.reason);
+        }
+      }
+    if (group.next >= group.tasks || is_terminal(group.rest)) continue;
+    const std::string name =
+        group.is_array
+            ? fmt::format("{}[{}]", group.name,
+                          group.tasks - group.next == 1 ? fmt::format("{}", group.next)
+                                                        : fmt::format("{}-{}", group.next, group.tasks - 1))
+            : group.name;
+    why.tasks.emplace_back(
+        name, group.rest == TaskState::waiting ? why_waiting(job, g) : why_queued(job, group, name));
+  }
+  // The first thing that waits is the answer; a job in which nothing waits simply runs.
+  const auto waiting = std::find_if(why.tasks.begin(), why.tasks.end(), [](const auto& task) {
+    return task.second.starts_with("task ") || task.second.starts_with("waits ");
+  });
+  if (waiting != why.tasks.end())
+    why.answer = waiting->second.starts_with("task ")
+                     ? waiting->second
+                     : fmt::format("task {} {}", waiting->first, waiting->second);
+  else if (!why.tasks.empty())
+    why.answer = fmt::format("task {} {}", why.tasks.front().first, why.tasks.front().second);
+  else
+    why.answer = fmt::format("{} is {}", to_string(record.id), to_string(job.record.state));
+  return why;
+}
+
+}  // namespace slipway::control

@@ -1,0 +1,158 @@
+#include "store/database.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "store/migrations.h"
+
+namespace slipway::store {
+namespace {
+
+Error error_of(sqlite3* db, std::string_view doing) {
+  const int code = sqlite3_extended_errcode(db);
+  Error error{ErrorCode::internal, fmt::format("{}: {}", doing, sqlite3_errmsg(db)), ""};
+  if ((code & 0xff) == SQLITE_FULL || code == SQLITE_IOERR_WRITE || (code & 0xff) == SQLITE_IOERR) {
+    error.code = ErrorCode::unavailable;
+    error.hint = "free some space where the data folder lies";
+  }
+  if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB) error.code = ErrorCode::conflict;
+  return error;
+}
+
+}  // namespace
+
+Statement::~Statement() {
+  if (!statement_) return;
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+}
+
+Statement& Statement::bind(std::int64_t value) {
+  SLIPWAY_CHECK(!statement_ || sqlite3_bind_int64(statement_, ++at_, value) == SQLITE_OK);
+  return *this;
+}
+Statement& Statement::bind(std::string_view text) {
+  SLIPWAY_CHECK(!statement_ || sqlite3_bind_text64(statement_, ++at_, text.data() ? text.data() : "",
+                                                   text.size(), SQLITE_STATIC, SQLITE_UTF8) == SQLITE_OK);
+  return *this;
+}
+Statement& Statement::bind_null() {
+  SLIPWAY_CHECK(!statement_ || sqlite3_bind_null(statement_, ++at_) == SQLITE_OK);
+  return *this;
+}
+
+Result<bool> Statement::step() {
+  const int code = statement_ ? sqlite3_step(statement_) : SQLITE_CORRUPT;
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return fail(error_of(db_, "the database"));
+}
+
+Result<void> Statement::run() {
+  auto row = step();
+  sqlite3_reset(statement_);
+  at_ = 0;
+  if (!row) return fail(row.error());
+  return {};
+}
+
+std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_, column); }
+std::string Statement::text(int column) const {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  return text ? std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)))
+              : std::string();
+}
+bool Statement::is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+
+Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
+  sqlite3* handle = nullptr;
+  const int opened = sqlite3_open_v2(
+      path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<Database> db(new Database(handle));
+  if (opened != SQLITE_OK) return fail(error_of(handle, "cannot open " + path));
+  if (auto migrated = db->migrate(path); !migrated) return fail(migrated.error());
+  // The cache is small because the hot set is; WAL with FULL means a commit is one write and one fdatasync.
+  for (const char* pragma :
+       {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA cache_size=-4096",
+        "PRAGMA wal_autocheckpoint=2000", "PRAGMA temp_store=MEMORY", "PRAGMA foreign_keys=OFF"})
+    if (auto done = db->execute(pragma); !done) return fail(done.error());
+  return db;
+}
+
+Result<void> Database::migrate(const std::string& path) {
+  const auto damaged = [&](const Error& error) {
+    return fail(ErrorCode::conflict, fmt::format("{} cannot be used: {}", path, error.what),
+                "nothing was changed; restore it from a copy, or start with another --data folder");
+  };
+  std::int64_t version = 0;
+  {
+    Statement ask = prepare("PRAGMA user_version");
+    auto row = ask.step();
+    if (!row) return damaged(row.error());
+    version = ask.integer(0);
+  }
+  const auto known = static_cast<std::int64_t>(migrations().size());
+  if (version > known)
+    return fail(ErrorCode::conflict,
+                fmt::format("{} was written by a newer Slipway (version {} of its tables; this one knows {})",
+                            path, version, known),
+                "use that newer slipway, or another --data folder; nothing was changed");
+  {
+    // A full look at every page, where that takes milliseconds; damage in a large file shows when it is read.
+    Statement size = prepare("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
+    if (auto row = size.step(); !row) return damaged(row.error());
+    Statement check = prepare("PRAGMA quick_check(1)");
+    auto row = version > 0 && size.integer(0) < (8 << 20) ? check.step() : Result<bool>(false);
+    if (!row) return damaged(row.error());
+    if (*row && check.text(0) != "ok") return damaged({ErrorCode::conflict, check.text(0), ""});
+  }
+  for (std::int64_t next = version; next < known; ++next) {
+    Transaction transaction(*this);
+    if (auto begun = transaction.begin(); !begun) return damaged(begun.error());
+    if (auto done = execute(migrations()[static_cast<std::size_t>(next)]); !done)
+      return damaged(done.error());
+    if (auto done = execute(fmt::format("PRAGMA user_version={}", next + 1).c_str()); !done)
+      return damaged(done.error());
+    if (auto done = transaction.commit(); !done) return damaged(done.error());
+  }
+  return {};
+}
+
+Database::~Database() {
+  for (auto& [sql, statement] : statements_) sqlite3_finalize(statement);
+  sqlite3_close_v2(db_);
+}
+
+Statement Database::prepare(const char* sql) {
+  sqlite3_stmt*& statement = statements_[sql];
+  if (!statement) sqlite3_prepare_v3(db_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+  return Statement(db_, statement);
+}
+
+Result<void> Database::execute(const char* sql) {
+  if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK)
+    return fail(error_of(db_, "the database"));
+  return {};
+}
+
+Result<void> Transaction::begin() {
+  auto begun = db_.execute("BEGIN IMMEDIATE");
+  open_ = begun.has_value();
+  return begun;
+}
+
+Result<void> Transaction::commit() {
+  auto committed = db_.execute("COMMIT");
+  if (committed) open_ = false;
+  return committed;
+}
+
+Transaction::~Transaction() {
+  // Some failures roll back by themselves; then this one has nothing to do and its error says nothing new.
+  if (open_ && sqlite3_get_autocommit(db_.handle()) == 0) (void)db_.execute("ROLLBACK");
+}
+
+}  // namespace slipway::store

@@ -1,0 +1,197 @@
+#include "store/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "store/rest.h"
+
+namespace slipway::store {
+namespace {
+
+class Memory final : public MemoryStore {
+ public:
+  void fail_saves(bool failing) override { failing_ = failing; }
+
+  Result<void> save(const control::Changes& changes) override {
+    if (auto room = probe(); !room) return room;
+    for (const PoolRecord& pool : changes.pools) pools_[{pool.workspace, pool.name}] = pool;
+    for (const auto& key : changes.pools_removed) pools_.erase(key);
+    for (const NodeRecord& node : changes.nodes) {
+      nodes_[node.id] = node;
+      node_last_ = std::max(node_last_, node.id.value());
+    }
+    for (const NodeId id : changes.nodes_removed) nodes_.erase(id);
+    for (const control::NewJob& fresh : changes.jobs_new) {
+      jobs_[fresh.job.id] = {fresh.job, fresh.spec, fresh.idempotency_key, {}};
+      job_last_ = std::max(job_last_, fresh.job.id.value());
+    }
+    for (const JobRecord& job : changes.jobs) jobs_.at(job.id).record = job;
+    for (const GroupRecord& group : changes.groups) jobs_.at(group.job).groups[group.group] = group;
+    for (const TaskRecord& task : changes.tasks) tasks_[task.ref] = task;
+    for (const AttemptRecord& attempt : changes.attempts) attempts_[attempt.key] = attempt;
+    for (const JobId id : changes.jobs_removed) {
+      jobs_.erase(id);
+      std::erase_if(tasks_, [&](const auto& entry) { return entry.first.job == id; });
+      std::erase_if(attempts_, [&](const auto& entry) { return entry.first.task.job == id; });
+    }
+    for (const TokenRecord& token : changes.tokens) tokens_[token.id] = token;
+    for (const std::string& id : changes.tokens_removed) tokens_.erase(id);
+    events_.insert(events_.end(), changes.events.begin(), changes.events.end());
+    return {};
+  }
+
+  Result<void> probe() override {
+    if (failing_) return fail(ErrorCode::unavailable, "the store is full", "free some space");
+    return {};
+  }
+
+  Result<control::Loaded> load() override {
+    control::Loaded loaded;
+    for (const auto& [key, pool] : pools_) loaded.pools.push_back(pool);
+    for (const auto& [id, node] : nodes_) loaded.nodes.push_back(node);
+    for (const auto& [id, token] : tokens_) loaded.tokens.push_back(token);
+    loaded.job_last = job_last_;
+    loaded.node_last = node_last_;
+    loaded.event_last = events_.empty() ? 0 : events_.back().id;
+    for (const auto& [id, job] : jobs_) {
+      if (is_terminal(job.record.state)) continue;
+      control::LiveJob live{job.record, job.spec.tasks, {}, {}, {}};
+      for (const auto& [place, group] : job.groups) live.groups.push_back(group);
+      for (auto task = tasks_.lower_bound({id, 0, 0}); task != tasks_.end() && task->first.job == id;
+           ++task) {
+        if (is_terminal(task->second.state)) continue;
+        live.live.push_back(task->second);
+        if (is_placed(task->second.state))
+          live.attempts.push_back(attempts_.at({task->first, task->second.attempts}));
+      }
+      loaded.jobs.push_back(std::move(live));
+    }
+    return loaded;
+  }
+
+  Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override {
+    const auto found = jobs_.find(job);
+    if (found == jobs_.end() || group >= found->second.spec.tasks.size())
+      return fail(ErrorCode::not_found, fmt::format("{} has no task number {}", to_string(job), group));
+    return found->second.spec.tasks[group];
+  }
+  Result<JobSpec> job_spec(JobId job) override {
+    const auto found = jobs_.find(job);
+    if (found == jobs_.end())
+      return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(job)));
+    JobSpec spec = found->second.spec;
+    spec.name = found->second.record.name;
+    return spec;
+  }
+  Result<std::optional<JobRecord>> job(JobId id) override {
+    const auto found = jobs_.find(id);
+    return found == jobs_.end() ? std::nullopt : std::optional(found->second.record);
+  }
+  Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) override {
+    for (const auto& [id, job] : jobs_)
+      if (job.record.workspace == workspace && job.key == key && !key.empty()) return id;
+    return std::nullopt;
+  }
+  Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override {
+    std::vector<JobRecord> page;
+    for (auto job = jobs_.rbegin(); job != jobs_.rend() && page.size() < query.limit; ++job) {
+      const JobRecord& record = job->second.record;
+      if (record.workspace == query.workspace && (!query.before || record.id < *query.before) &&
+          (!query.state || record.state == *query.state) && (query.name.empty() || record.name == query.name))
+        page.push_back(record);
+    }
+    return page;
+  }
+  Result<std::vector<TaskRecord>> tasks(JobId id, const control::TaskQuery& query) override {
+    std::vector<TaskRecord> page;
+    const auto job = jobs_.find(id);
+    if (job == jobs_.end()) return page;
+    for (std::uint32_t g = query.after ? query.after->group : 0;
+         g < job->second.spec.tasks.size() && page.size() < query.limit; ++g) {
+      const GroupRange range = range_of(job->second, g);
+      const std::uint32_t from = query.after && query.after->group == g ? query.after->index + 1 : 0;
+      for (auto task = tasks_.lower_bound({id, g, from}); task != tasks_.end() && task->first.job == id &&
+                                                          task->first.group == g && page.size() < query.limit;
+           ++task)
+        if (!query.state || task->second.state == *query.state) page.push_back(task->second);
+      append_rest(page, id, range, from, query);
+    }
+    return page;
+  }
+  Result<std::optional<TaskRecord>> task(JobId id, const std::string& name) override {
+    const auto job = jobs_.find(id);
+    if (job == jobs_.end()) return std::nullopt;
+    const TaskName wanted = parse_task_name(name);
+    for (std::uint32_t g = 0; g < job->second.spec.tasks.size(); ++g) {
+      const GroupRange range = range_of(job->second, g);
+      if (range.name != wanted.group || range.count.has_value() != wanted.index.has_value() ||
+          wanted.index.value_or(0) >= range.count.value_or(1))
+        continue;
+      const std::uint32_t index = wanted.index.value_or(0);
+      if (index >= range.next) return rest_task(id, range, index);
+      return tasks_.at({id, g, index});
+    }
+    return std::nullopt;
+  }
+  Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override {
+    std::vector<AttemptRecord> all;
+    for (auto attempt = attempts_.lower_bound({task, 0});
+         attempt != attempts_.end() && attempt->first.task == task; ++attempt)
+      all.push_back(attempt->second);
+    return all;
+  }
+  Result<std::vector<EventRecord>> events(const control::EventQuery& query) override {
+    std::vector<EventRecord> page;
+    for (const EventRecord& event : events_)
+      if (event.id > query.after && event.workspace == query.workspace &&
+          (!query.job || event.job == query.job) && page.size() < query.limit)
+        page.push_back(event);
+    return page;
+  }
+  Result<std::vector<std::string>> sources() override {
+    std::vector<std::string> all;
+    for (const auto& [id, job] : jobs_)
+      if (!job.record.source.empty() && std::find(all.begin(), all.end(), job.record.source) == all.end())
+        all.push_back(job.record.source);
+    return all;
+  }
+  Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts() override {
+    std::map<JobState, std::uint64_t> counts;
+    for (const auto& [id, job] : jobs_) ++counts[job.record.state];
+    return std::vector<std::pair<JobState, std::uint64_t>>(counts.begin(), counts.end());
+  }
+
+ private:
+  struct StoredJob {
+    JobRecord record;
+    JobSpec spec;
+    std::string key;
+    std::map<std::uint32_t, GroupRecord> groups;
+  };
+
+  static GroupRange range_of(const StoredJob& job, std::uint32_t g) {
+    const TaskSpec& spec = job.spec.tasks[g];
+    const auto moved = job.groups.find(g);
+    if (moved == job.groups.end())
+      return {g, spec.count, 0, spec.depends_on.empty() ? TaskState::queued : TaskState::waiting, spec.name};
+    return {g, spec.count, moved->second.next, moved->second.rest, spec.name};
+  }
+
+  bool failing_ = false;
+  std::map<std::pair<std::string, std::string>, PoolRecord> pools_;
+  std::map<NodeId, NodeRecord> nodes_;
+  std::map<JobId, StoredJob> jobs_;
+  std::map<TaskRef, TaskRecord> tasks_;
+  std::map<AttemptKey, AttemptRecord> attempts_;
+  std::map<std::string, TokenRecord> tokens_;
+  std::vector<EventRecord> events_;
+  std::uint64_t job_last_ = 0, node_last_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<MemoryStore> make_memory_store() { return std::make_unique<Memory>(); }
+
+}  // namespace slipway::store

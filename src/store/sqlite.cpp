@@ -1,0 +1,294 @@
+// The writing half of the SQLite store.
+#include "store/sqlite.h"
+
+#include <fmt/format.h>
+
+#include "store/sqlite_store.h"
+#include "wire/job_file.h"
+
+namespace slipway::store {
+namespace {
+
+constexpr std::uint64_t events_kept = 1'000'000;
+constexpr std::uint64_t events_removed_at_once = 1'000;
+
+std::int64_t micros(TimePoint time) { return time.time_since_epoch().count(); }
+std::optional<std::int64_t> micros(const std::optional<TimePoint>& time) {
+  return time ? std::optional(micros(*time)) : std::nullopt;
+}
+template <class Enum>
+int number(Enum value) {
+  return static_cast<int>(value);
+}
+
+// Names hold no line ends and variables no '=' in their names; values are written with their length.
+std::string pack(const Environment& environment) {
+  std::string text;
+  for (const auto& [name, value] : environment) text += fmt::format("{}={}:{}", name, value.size(), value);
+  return text;
+}
+
+std::string pack(const std::vector<std::string>& lines) { return fmt::format("{}", fmt::join(lines, "\n")); }
+
+// "3=lab-1/0,1 4=lab-2/": node ids, names and GPU indices; names are plain characters.
+std::string pack_nodes(const AttemptRecord& attempt) {
+  std::string text;
+  for (std::size_t n = 0; n < attempt.nodes.size(); ++n) {
+    if (n > 0) text += ' ';
+    text += fmt::format("{}={}/", attempt.nodes[n].value(), attempt.node_names[n]);
+    if (n < attempt.gpus.size() && !attempt.gpus[n].empty())
+      text += fmt::format("{}", fmt::join(attempt.gpus[n], ","));
+  }
+  return text;
+}
+
+Statement& bind_counts(Statement& statement, const TaskCounts& c) {
+  return statement.bind(c.waiting)
+      .bind(c.queued)
+      .bind(c.active)
+      .bind(c.succeeded)
+      .bind(c.failed)
+      .bind(c.cancelled)
+      .bind(c.skipped);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<control::Store>> open_sqlite(const std::string& path) {
+  auto db = Database::open(path);
+  if (!db) return fail(db.error());
+  return std::make_unique<SqliteStore>(std::move(*db));
+}
+
+Result<void> SqliteStore::save(const control::Changes& changes) {
+  Transaction transaction(*db_);
+  return transaction.begin()
+      .and_then([&] { return save_pools_and_nodes(changes); })
+      .and_then([&] { return save_jobs(changes); })
+      .and_then([&] { return save_tasks(changes); })
+      .and_then([&] { return save_events_and_tokens(changes); })
+      .and_then([&] { return transaction.commit(); });
+}
+
+Result<void> SqliteStore::probe() {
+  // More than one page, so that a disk with a few bytes left does not count as having room.
+  Transaction transaction(*db_);
+  return transaction.begin()
+      .and_then([&] {
+        const std::string page(64 << 10, ' ');
+        Statement put = db_->prepare("INSERT OR REPLACE INTO last_ids (kind, id) VALUES (?, 0)");
+        return put.bind("probe:" + page).run();
+      })
+      .and_then([&] { return db_->execute("DELETE FROM last_ids WHERE kind LIKE 'probe:%'"); })
+      .and_then([&] { return transaction.commit(); });
+}
+
+Result<void> SqliteStore::save_last_id(const char* kind, std::uint64_t id) {
+  Statement put = db_->prepare(
+      "INSERT INTO last_ids (kind, id) VALUES (?, ?) ON CONFLICT DO UPDATE SET id = max(id, excluded.id)");
+  return put.bind(std::string_view(kind)).bind(id).run();
+}
+
+Result<void> SqliteStore::save_pools_and_nodes(const control::Changes& changes) {
+  for (const PoolRecord& pool : changes.pools) {
+    Statement put = db_->prepare("INSERT OR REPLACE INTO pools VALUES (?,?,?,?,?,?,?,?,?,?)");
+    auto saved = put.bind(pool.workspace)
+                     .bind(pool.name)
+                     .bind(pool.provisioner)
+                     .bind(pool.nodes)
+                     .bind(pool.per_node.cores)
+                     .bind(pool.per_node.memory)
+                     .bind(pool.per_node.gpus)
+                     .bind(pool.overcommit)
+                     .bind(pool.lost_after.count())
+                     .bind(micros(pool.created_at))
+                     .run();
+    if (!saved) return saved;
+  }
+  for (const auto& [workspace, name] : changes.pools_removed) {
+    Statement remove = db_->prepare("DELETE FROM pools WHERE workspace = ? AND name = ?");
+    if (auto done = remove.bind(workspace).bind(name).run(); !done) return done;
+  }
+  for (const NodeRecord& node : changes.nodes) {
+    const std::string notes = pack(node.notes);
+    Statement put = db_->prepare("INSERT OR REPLACE INTO nodes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    auto saved = put.bind(node.id.value())
+                     .bind(node.workspace)
+                     .bind(node.pool)
+                     .bind(node.name)
+                     .bind(node.address)
+                     .bind(node.instance)
+                     .bind(node.host)
+                     .bind(node.local)
+                     .bind(node.shares_storage)
+                     .bind(node.total.cores)
+                     .bind(node.total.memory)
+                     .bind(node.total.gpus)
+                     .bind(node.drained)
+                     .bind(number(node.state))
+                     .bind(node.reason)
+                     .bind(notes)
+                     .bind(micros(node.created_at))
+                     .bind(micros(node.changed_at))
+                     .run();
+    if (!saved) return saved;
+    if (auto done = save_last_id("node", node.id.value()); !done) return done;
+  }
+  for (const NodeId id : changes.nodes_removed) {
+    Statement remove = db_->prepare("DELETE FROM nodes WHERE id = ?");
+    if (auto done = remove.bind(id.value()).run(); !done) return done;
+    if (auto done = save_last_id("node", id.value()); !done) return done;
+  }
+  return {};
+}
+
+Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
+  for (const control::NewJob& fresh : changes.jobs_new) {
+    const JobRecord& job = fresh.job;
+    const std::string environment = pack(fresh.spec.environment);
+    Statement put = db_->prepare("INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    put.bind(job.id.value())
+        .bind(job.workspace)
+        .bind(job.name)
+        .bind(job.pool)
+        .bind(job.priority)
+        .bind(number(job.state))
+        .bind(job.reason)
+        .bind(job.submitted_by)
+        .bind(job.source)
+        .bind(micros(job.submitted_at))
+        .bind(micros(job.started_at))
+        .bind(micros(job.ended_at));
+    bind_counts(put, job.counts);
+    if (fresh.idempotency_key.empty())
+      put.bind_null();
+    else
+      put.bind(fresh.idempotency_key);
+    if (auto saved = put.bind(environment).run(); !saved) return saved;
+    for (std::uint32_t g = 0; g < fresh.spec.tasks.size(); ++g) {
+      const std::string spec = wire::format_task_spec(fresh.spec.tasks[g]);
+      Statement add = db_->prepare("INSERT INTO task_specs VALUES (?,?,?,?)");
+      if (auto saved = add.bind(job.id.value()).bind(g).bind(fresh.spec.tasks[g].name).bind(spec).run();
+          !saved)
+        return saved;
+    }
+    if (auto done = save_last_id("job", job.id.value()); !done) return done;
+  }
+  for (const JobRecord& job : changes.jobs) {
+    Statement put = db_->prepare(
+        "UPDATE jobs SET waiting=?, queued=?, active=?, succeeded=?, failed=?, cancelled=?, skipped=?, "
+        "state=?, reason=?, started_at=?, ended_at=? WHERE id=?");
+    bind_counts(put, job.counts);
+    if (auto saved = put.bind(number(job.state))
+                         .bind(job.reason)
+                         .bind(micros(job.started_at))
+                         .bind(micros(job.ended_at))
+                         .bind(job.id.value())
+                         .run();
+        !saved)
+      return saved;
+  }
+  for (const JobId id : changes.jobs_removed)
+    if (auto removed = remove_job(id); !removed) return removed;
+  return {};
+}
+
+Result<void> SqliteStore::remove_job(JobId job) {
+  for (const char* sql : {"DELETE FROM task_specs WHERE job = ?", "DELETE FROM task_groups WHERE job = ?",
+                          "DELETE FROM tasks WHERE job = ?", "DELETE FROM attempts WHERE job = ?",
+                          "DELETE FROM jobs WHERE id = ?"}) {
+    Statement remove = db_->prepare(sql);
+    if (auto done = remove.bind(job.value()).run(); !done) return done;
+  }
+  return {};
+}
+
+Result<void> SqliteStore::save_tasks(const control::Changes& changes) {
+  for (const GroupRecord& group : changes.groups) {
+    Statement put = db_->prepare("INSERT OR REPLACE INTO task_groups VALUES (?,?,?,?,?,?,?,?,?,?,?)");
+    put.bind(group.job.value()).bind(group.group).bind(group.next).bind(number(group.rest));
+    if (auto saved = bind_counts(put, group.counts).run(); !saved) return saved;
+  }
+  for (const TaskRecord& task : changes.tasks) {
+    Statement put = db_->prepare("INSERT OR REPLACE INTO tasks VALUES (?,?,?,?,?,?,?,?,?,?,?)");
+    auto saved = put.bind(task.ref.job.value())
+                     .bind(task.ref.group)
+                     .bind(task.ref.index)
+                     .bind(task.name)
+                     .bind(number(task.state))
+                     .bind(task.attempts)
+                     .bind(task.retries_used)
+                     .bind(micros(task.not_before))
+                     .bind(task.exit_code)
+                     .bind(task.signal)
+                     .bind(task.reason)
+                     .run();
+    if (!saved) return saved;
+  }
+  for (const AttemptRecord& attempt : changes.attempts) {
+    const std::string nodes = pack_nodes(attempt);
+    const TaskRef& ref = attempt.key.task;
+    Statement put = db_->prepare("INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    auto saved = put.bind(ref.job.value())
+                     .bind(ref.group)
+                     .bind(ref.index)
+                     .bind(attempt.key.attempt)
+                     .bind(nodes)
+                     .bind(micros(attempt.placed_at))
+                     .bind(micros(attempt.started_at))
+                     .bind(micros(attempt.ended_at))
+                     .bind(attempt.end ? std::optional(number(*attempt.end)) : std::nullopt)
+                     .bind(attempt.exit_code)
+                     .bind(attempt.signal)
+                     .bind(attempt.rank)
+                     .bind(attempt.detail)
+                     .bind(attempt.use.memory_peak)
+                     .bind(attempt.use.cpu_time.count())
+                     .run();
+    if (!saved) return saved;
+  }
+  return {};
+}
+
+Result<void> SqliteStore::save_events_and_tokens(const control::Changes& changes) {
+  for (const EventRecord& event : changes.events) {
+    Statement put = db_->prepare("INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?)");
+    auto saved = put.bind(event.id)
+                     .bind(micros(event.time))
+                     .bind(event.workspace)
+                     .bind(event.kind)
+                     .bind(event.job ? std::optional(event.job->value()) : std::nullopt)
+                     .bind(event.task)
+                     .bind(event.attempt)
+                     .bind(event.node)
+                     .bind(event.pool)
+                     .bind(event.text)
+                     .run();
+    if (!saved) return saved;
+    if (event.id > events_kept && event.id % events_removed_at_once == 0) {
+      Statement prune = db_->prepare("DELETE FROM events WHERE id <= ?");
+      if (auto done = prune.bind(event.id - events_kept).run(); !done) return done;
+    }
+  }
+  if (!changes.events.empty())
+    if (auto done = save_last_id("event", changes.events.back().id); !done) return done;
+  for (const TokenRecord& token : changes.tokens) {
+    Statement put = db_->prepare("INSERT OR REPLACE INTO tokens VALUES (?,?,?,?,?,?)");
+    if (auto saved = put.bind(token.id)
+                         .bind(token.name)
+                         .bind(token.workspace)
+                         .bind(number(token.role))
+                         .bind(token.hash)
+                         .bind(micros(token.created_at))
+                         .run();
+        !saved)
+      return saved;
+  }
+  for (const std::string& id : changes.tokens_removed) {
+    Statement remove = db_->prepare("DELETE FROM tokens WHERE id = ?");
+    if (auto done = remove.bind(id).run(); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace slipway::store

@@ -1,0 +1,360 @@
+#include "wire/document.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/suggest.h"
+#include "wire/json.h"
+#include "wire/utf8.h"
+
+namespace slipway::wire {
+namespace {
+
+constexpr int depth_max = 64;
+constexpr std::size_t values_max = 8'000'000;
+constexpr std::size_t fields_max = 10'000;  // of one map: keys are compared one by one
+
+Error invalid(std::string what, std::string hint = {}) {
+  return Error{ErrorCode::invalid, std::move(what), std::move(hint)};
+}
+
+class Builder {  // counts what it builds, across aliases
+ public:
+  explicit Builder(std::string_view name) : name_(name) {}
+
+  Result<Value> build(const YAML::Node& node, int depth) {
+    if (auto room = enter(depth); !room) return fail(room.error());
+    Value value;
+    value.line = node.Mark().is_null() ? 0 : node.Mark().line + 1;
+    if (node.IsSequence()) {
+      value.kind = Value::Kind::list;
+      for (const YAML::Node& item : node) {
+        auto built = build(item, depth + 1);
+        if (!built) return built;
+        value.items.push_back(std::move(*built));
+      }
+    } else if (node.IsMap()) {
+      value.kind = Value::Kind::map;
+      for (const auto& field : node) {
+        if (value.fields.size() == fields_max) return fail(too_many_fields());
+        if (!field.first.IsScalar())
+          return fail(invalid(fmt::format("{} line {}: a key must be plain text", name_, value.line)));
+        auto built = build(field.second, depth + 1);
+        if (!built) return built;
+        if (built->line == 0) built->line = field.first.Mark().line + 1;
+        if (value.find(field.first.Scalar()))
+          return fail(invalid(fmt::format("{} line {}: the key '{}' stands twice", name_,
+                                          field.first.Mark().line + 1, field.first.Scalar()),
+                              "keep one of them"));
+        value.fields.emplace_back(field.first.Scalar(), std::move(*built));
+      }
+    } else if (node.IsScalar()) {
+      value.text = node.Scalar();
+      value.kind = node.Tag() == "!" ? Value::Kind::string : plain_kind(value.text);
+    }
+    return value;
+  }
+
+  Result<Value> build(Json& json, int depth) {
+    if (auto room = enter(depth); !room) return fail(room.error());
+    Value value;
+    switch (json.type()) {
+      case Json::value_t::array:
+        value.kind = Value::Kind::list;
+        value.items.reserve(json.size());
+        for (Json& item : json) {
+          auto built = build(item, depth + 1);
+          if (!built) return built;
+          value.items.push_back(std::move(*built));
+        }
+        break;
+      case Json::value_t::object:
+        value.kind = Value::Kind::map;
+        if (json.size() > fields_max) return fail(too_many_fields());
+        value.fields.reserve(json.size());
+        for (auto& [key, item] : json.items()) {
+          auto built = build(item, depth + 1);
+          if (!built) return built;
+          value.fields.emplace_back(key, std::move(*built));
+        }
+        break;
+      case Json::value_t::string:
+        value.kind = Value::Kind::string;
+        value.text = std::move(json.get_ref<std::string&>());
+        break;
+      case Json::value_t::boolean:
+        value.kind = Value::Kind::boolean;
+        value.text = json.get<bool>() ? "true" : "false";
+        break;
+      case Json::value_t::number_integer:
+      case Json::value_t::number_unsigned:
+      case Json::value_t::number_float:
+        value.kind = Value::Kind::number;
+        value.text = json.dump();
+        break;
+      default: break;
+    }
+    return value;
+  }
+
+ private:
+  Result<void> enter(int depth) {
+    if (depth > depth_max)
+      return fail(invalid(fmt::format("{} is nested more than {} levels deep", name_, depth_max)));
+    if (++count_ > values_max)
+      return fail(invalid(fmt::format("{} has more than {} values", name_, values_max)));
+    return {};
+  }
+
+  Error too_many_fields() const {
+    return invalid(fmt::format("{} has a map with more than {} keys", name_, fields_max));
+  }
+
+  static Value::Kind plain_kind(const std::string& text) {
+    if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL")
+      return Value::Kind::null;
+    for (const char* word : {"true", "false", "True", "False", "TRUE", "FALSE"})
+      if (text == word) return Value::Kind::boolean;
+    double number = 0;
+    const char* begin = text.data() + (text[0] == '+' ? 1 : 0);
+    const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
+    return error == std::errc{} && end == text.data() + text.size() ? Value::Kind::number
+                                                                    : Value::Kind::string;
+  }
+
+  std::string name_;
+  std::size_t count_ = 0;
+};
+
+bool is_scalar(const Value& value) {
+  return value.kind == Value::Kind::string || value.kind == Value::Kind::number ||
+         value.kind == Value::Kind::boolean;
+}
+
+}  // namespace
+
+const Value* Value::find(std::string_view key) const {
+  for (const auto& [name, value] : fields)
+    if (name == key) return &value;
+  return nullptr;
+}
+Value* Value::find(std::string_view key) { return const_cast<Value*>(std::as_const(*this).find(key)); }
+
+std::string_view describe(Value::Kind kind) {
+  switch (kind) {
+    case Value::Kind::null: return "nothing";
+    case Value::Kind::boolean: return "true or false";
+    case Value::Kind::number: return "a number";
+    case Value::Kind::string: return "text";
+    case Value::Kind::list: return "a list";
+    case Value::Kind::map: return "a map";
+  }
+  return "nothing";
+}
+
+Result<Value> parse_yaml(std::string_view text, std::string_view name) {
+  if (!is_utf8(text))
+    return fail(invalid(fmt::format("{} is not valid UTF-8", name), "save it as UTF-8 text"));
+  try {
+    const YAML::Node node = YAML::Load(std::string(text));
+    return Builder(name).build(node, 0);
+  } catch (const YAML::Exception& error) {
+    return fail(
+        invalid(fmt::format("{} line {}: {}", name, error.mark.line + 1, error.msg), "check the YAML there"));
+  }
+}
+
+Result<Value> parse_json(std::string_view text, std::string_view name) {
+  try {
+    Json json = Json::parse(text);
+    return Builder(name).build(json, 0);
+  } catch (const Json::exception& error) {
+    std::string why = error.what();  // "[json.exception.parse_error.101] parse error at line 1, …"
+    if (const std::size_t end = why.find("] "); end != std::string::npos) why = why.substr(end + 2);
+    return fail(invalid(fmt::format("{} is not valid JSON: {}", name, to_utf8(why))));
+  }
+}
+
+Result<void> set_value(Value& root, std::string_view setting) {
+  const std::size_t equals = setting.find('=');
+  if (equals == std::string_view::npos || equals == 0)
+    return fail(invalid(fmt::format("'{}' is not name=value", setting), "write it like --set priority=5"));
+  auto parsed =
+      parse_yaml(setting.substr(equals + 1), fmt::format("the value of {}", setting.substr(0, equals)));
+  if (!parsed) return fail(parsed.error());
+  Value* at = &root;
+  std::string_view rest = setting.substr(0, equals);
+  while (true) {
+    const std::size_t dot = rest.find('.');
+    const std::string part(rest.substr(0, dot));
+    if (at->kind == Value::Kind::list) {
+      Value* found = nullptr;
+      for (std::size_t i = 0; i < at->items.size(); ++i) {
+        const Value* called = at->items[i].find("name");
+        if ((called && called->text == part) || std::to_string(i) == part) {
+          found = &at->items[i];
+          break;
+        }
+      }
+      if (!found)
+        return fail(invalid(fmt::format("--set {}: there is no item '{}' in that list", setting, part)));
+      at = found;
+    } else if (at->kind == Value::Kind::map || at->kind == Value::Kind::null) {
+      at->kind = Value::Kind::map;
+      Value* found = at->find(part);
+      if (!found) found = &at->fields.emplace_back(part, Value{}).second;
+      at = found;
+    } else {
+      return fail(invalid(fmt::format("--set {}: '{}' is inside {}", setting, part, describe(at->kind))));
+    }
+    if (dot == std::string_view::npos) break;
+    rest.remove_prefix(dot + 1);
+  }
+  const int line = at->line;
+  *at = std::move(*parsed);
+  at->line = line;
+  return {};
+}
+
+FieldReader::FieldReader(const Value& map, std::string document, std::string path)
+    : map_(map), document_(std::move(document)), path_(std::move(path)) {
+  if (map.kind != Value::Kind::map)
+    problem(map,
+            fmt::format("{} should be a map of keys and values, not {}", path_.empty() ? "it" : path_,
+                        describe(map.kind)),
+            "");
+}
+
+const Value* FieldReader::value(std::string_view key) {
+  asked_.emplace_back(key);
+  const Value* found = map_.find(key);
+  return found && found->kind != Value::Kind::null ? found : nullptr;
+}
+
+bool FieldReader::has(std::string_view key) { return value(key) != nullptr; }
+
+void FieldReader::problem(const Value& at, std::string what, std::string hint) {
+  if (problem_) return;
+  const std::string where = at.line > 0 ? fmt::format("{} line {}: ", document_, at.line) : document_ + ": ";
+  problem_ = invalid(where + what, std::move(hint));
+}
+
+void FieldReader::expected(std::string_view key, const Value& at, std::string_view what, std::string hint) {
+  const std::string full = path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+  const std::string got =
+      is_scalar(at) ? fmt::format("'{}'", at.text.substr(0, 100)) : std::string(describe(at.kind));
+  problem(at, fmt::format("{} should be {}, not {}", full, what, got), std::move(hint));
+}
+
+std::string FieldReader::text(std::string_view key, std::string otherwise) {
+  const Value* found = value(key);
+  if (!found) return otherwise;
+  if (is_scalar(*found) && found->text.find('\0') == std::string::npos) return found->text;
+  expected(key, *found, "text");
+  return otherwise;
+}
+
+std::int64_t FieldReader::integer(std::string_view key, std::int64_t low, std::int64_t high,
+                                  std::int64_t otherwise) {
+  const Value* found = value(key);
+  if (!found) return otherwise;
+  std::int64_t number = 0;
+  const auto [end, error] =
+      std::from_chars(found->text.data(), found->text.data() + found->text.size(), number);
+  if (found->kind == Value::Kind::number && error == std::errc{} &&
+      end == found->text.data() + found->text.size() && number >= low && number <= high)
+    return number;
+  expected(key, *found, fmt::format("a whole number from {} to {}", low, high));
+  return otherwise;
+}
+
+double FieldReader::number(std::string_view key, double low, double high, double otherwise) {
+  const Value* found = value(key);
+  if (!found) return otherwise;
+  double number = 0;
+  const auto [end, error] =
+      std::from_chars(found->text.data(), found->text.data() + found->text.size(), number);
+  if (found->kind == Value::Kind::number && error == std::errc{} &&
+      end == found->text.data() + found->text.size() && number >= low && number <= high)
+    return number;
+  expected(key, *found, fmt::format("a number from {} to {}", low, high));
+  return otherwise;
+}
+
+bool FieldReader::boolean(std::string_view key, bool otherwise) {
+  const Value* found = value(key);
+  if (!found) return otherwise;
+  if (found->kind == Value::Kind::boolean) return found->text[0] == 't' || found->text[0] == 'T';
+  expected(key, *found, "true or false");
+  return otherwise;
+}
+
+Bytes FieldReader::bytes(std::string_view key, Bytes otherwise) {
+  const Value* found = value(key);
+  if (!found) return otherwise;
+  if (is_scalar(*found))
+    if (const auto parsed = parse_bytes(found->text)) return *parsed;
+  expected(key, *found, "a size", "write a number and a unit, like 512MiB or 2GiB");
+  return otherwise;
+}
+
+Duration FieldReader::duration(std::string_view key, Duration otherwise) {
+  const Value* found = value(key);
+  if (!found) return otherwise;
+  if (is_scalar(*found))
+    if (const auto parsed = parse_duration(found->text)) return *parsed;
+  expected(key, *found, "a duration", "write a number and a unit, like 30s, 10m or 1h30m");
+  return otherwise;
+}
+
+std::vector<std::string> FieldReader::texts(std::string_view key) {
+  const Value* found = value(key);
+  if (!found) return {};
+  if (is_scalar(*found)) return {found->text};
+  std::vector<std::string> list;
+  if (found->kind != Value::Kind::list) expected(key, *found, "a list of texts");
+  for (const Value& item : found->items) {
+    if (!is_scalar(item) || item.text.find('\0') != std::string::npos) {
+      expected(fmt::format("{}[{}]", key, list.size()), item, "text");
+      break;
+    }
+    list.push_back(item.text);
+  }
+  return list;
+}
+
+std::vector<std::pair<std::string, std::string>> FieldReader::text_map(std::string_view key) {
+  const Value* found = value(key);
+  if (!found) return {};
+  std::vector<std::pair<std::string, std::string>> map;
+  if (found->kind != Value::Kind::map) expected(key, *found, "a map of names and values");
+  for (const auto& [name, item] : found->fields) {
+    if (!is_scalar(item) || item.text.find('\0') != std::string::npos) {
+      expected(fmt::format("{}.{}", key, name), item, "text", "write \"\" for an empty value");
+      break;
+    }
+    map.emplace_back(name, item.text);
+  }
+  return map;
+}
+
+Result<void> FieldReader::finish() {
+  if (!problem_)
+    for (const auto& [name, value] : map_.fields)
+      if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) {
+        const std::string close = nearest(name, asked_);
+        std::string known;
+        for (const std::string& key : asked_) known += (known.empty() ? "" : ", ") + key;
+        problem(value,
+                fmt::format("unknown key '{}'{}{}", name.substr(0, 100), path_.empty() ? "" : " in ", path_),
+                close.empty() ? "the keys here are " + known : fmt::format("did you mean '{}'?", close));
+        break;
+      }
+  if (problem_) return fail(*problem_);
+  return {};
+}
+
+}  // namespace slipway::wire

@@ -1,0 +1,77 @@
+#pragma once
+// A YAML or JSON text as a tree that remembers its lines, and a reader that explains what does not fit.
+//
+// Bounded: at most 64 levels and 8 million values, aliases included, so that no small text can become a large
+// tree.
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/quantity.h"
+#include "base/result.h"
+
+namespace slipway::wire {
+
+struct Value {
+  enum class Kind : std::uint8_t { null, boolean, number, string, list, map };
+  Kind kind = Kind::null;
+  int line = 0;      // 1 for the first; 0 where unknown (JSON)
+  std::string text;  // scalars, as written
+  std::vector<Value> items;
+  std::vector<std::pair<std::string, Value>> fields;
+
+  const Value* find(std::string_view key) const;
+  Value* find(std::string_view key);
+};
+std::string_view describe(Value::Kind kind);  // "a list", "text", …
+
+// `name` is what messages call the text: the file's name, or "the request".
+Result<Value> parse_yaml(std::string_view text, std::string_view name);
+Result<Value> parse_json(std::string_view text, std::string_view name);
+
+// Sets one value by a dotted path: priority=5, environment.RATE=0.1, tasks.gang.nodes=4 (an item of a list by
+// its `name` or its number). The value is read as YAML.
+Result<void> set_value(Value& root, std::string_view setting);
+
+// Reads the fields of one map. The first problem is kept; every getter after it gives its default, so that
+// readers are straight lines and check once, with finish().
+class FieldReader {
+ public:
+  FieldReader(const Value& map, std::string document, std::string path);
+
+  bool has(std::string_view key);
+  std::string text(std::string_view key, std::string otherwise = {});
+  std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high, std::int64_t otherwise);
+  double number(std::string_view key, double low, double high, double otherwise);
+  bool boolean(std::string_view key, bool otherwise);
+  Bytes bytes(std::string_view key, Bytes otherwise);
+  Duration duration(std::string_view key, Duration otherwise);
+  // A list of scalars; a lone scalar counts as a list of one.
+  std::vector<std::string> texts(std::string_view key);
+  std::vector<std::pair<std::string, std::string>> text_map(std::string_view key);
+  // The raw value, for what the getters above do not cover; nullptr when absent or null.
+  const Value* value(std::string_view key);
+
+  void problem(const Value& at, std::string what, std::string hint);
+  // Unknown keys are found here, by what was asked for before.
+  Result<void> finish();
+
+  const std::string& document() const { return document_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  void expected(std::string_view key, const Value& at, std::string_view what, std::string hint = {});
+
+  const Value& map_;
+  std::string document_;
+  std::string path_;
+  std::vector<std::string> asked_;
+  std::optional<Error> problem_;
+};
+
+}  // namespace slipway::wire

@@ -1,0 +1,29 @@
+#pragma once
+// Job files and job specs: YAML as people write it, JSON as the API carries it. One reader for both.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "domain/job.h"
+
+namespace slipway::wire {
+
+struct JobFile {
+  JobSpec spec;
+  std::string source_folder;  // as written under source:, empty if none
+};
+
+// `name` is for messages. `settings` are overrides: priority=5, tasks.gang.nodes=4, environment.RATE=0.1.
+Result<JobFile> parse_job_file(std::string_view text, std::string_view name,
+                               const std::vector<std::string>& settings = {});
+
+// The API's body: the same keys; here `source` is the hash of a stored manifest.
+Result<JobSpec> parse_job_spec(std::string_view json);
+std::string format_job_spec(const JobSpec& spec);
+
+// One task as it is stored; its environment is already joined with the job's.
+std::string format_task_spec(const TaskSpec& task);
+Result<TaskSpec> parse_task_spec(std::string_view json);
+
+}  // namespace slipway::wire

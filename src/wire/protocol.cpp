@@ -1,0 +1,319 @@
+#include "wire/protocol.h"
+
+#include <fmt/format.h>
+
+#include "wire/json.h"
+#include "wire/utf8.h"
+
+// Messages are objects with one letter-short "type"; times are microseconds since 1970, durations
+// microseconds. What a process or a user wrote (commands, environments, details) may be any bytes and is made
+// UTF-8 before it is put in.
+namespace slipway {
+
+// Found by argument-dependent lookup from nlohmann's conversions, hence in the namespace of the types.
+using wire::Json;
+
+namespace {
+
+std::int64_t micros(TimePoint time) { return time.time_since_epoch().count(); }
+TimePoint time_at(const Json& json, const char* key) {
+  return TimePoint(Duration(json.at(key).get<std::int64_t>()));
+}
+Duration duration_at(const Json& json, const char* key) { return Duration(json.at(key).get<std::int64_t>()); }
+
+AttemptKey key_at(const Json& json) {
+  const auto key = parse_attempt_key(json.get_ref<const std::string&>());
+  if (!key) throw std::invalid_argument("an attempt key is malformed");
+  return *key;
+}
+
+Json keys_json(const std::vector<AttemptKey>& keys) {
+  Json list = Json::array();
+  for (const AttemptKey& key : keys) list.push_back(to_string(key));
+  return list;
+}
+
+std::vector<AttemptKey> keys_from(const Json& list) {
+  std::vector<AttemptKey> keys;
+  for (const Json& item : list) keys.push_back(key_at(item));
+  return keys;
+}
+
+Json to_json(const Resources& value) {
+  return {{"cores", value.cores}, {"memory", value.memory}, {"gpus", value.gpus}};
+}
+Resources resources_from(const Json& json) {
+  return {json.at("cores").get<Millicores>(), json.at("memory").get<Bytes>(),
+          json.at("gpus").get<std::uint32_t>()};
+}
+
+Json to_json(const ProcessStarted& value) {
+  return {
+      {"key", to_string(value.key)}, {"rank", value.rank}, {"pid", value.pid}, {"time", micros(value.time)}};
+}
+ProcessStarted started_from(const Json& json) {
+  return {key_at(json.at("key")), json.at("rank").get<std::uint32_t>(), json.at("pid").get<std::int64_t>(),
+          time_at(json, "time")};
+}
+
+Json to_json(const ProcessEnded& value) {
+  return {{"key", to_string(value.key)},
+          {"rank", value.rank},
+          {"kind", to_string(value.kind)},
+          {"code", value.code},
+          {"users_fault", value.users_fault},
+          {"detail", wire::to_utf8(value.detail)},
+          {"memory_peak", value.use.memory_peak},
+          {"cpu_time", value.use.cpu_time.count()},
+          {"started_at", micros(value.started_at)},
+          {"ended_at", micros(value.ended_at)}};
+}
+ProcessEnded ended_from(const Json& json) {
+  ProcessEnded value;
+  value.key = key_at(json.at("key"));
+  value.rank = json.at("rank").get<std::uint32_t>();
+  const auto kind = parse_process_end_kind(json.at("kind").get_ref<const std::string&>());
+  if (!kind) throw std::invalid_argument("unknown kind of end");
+  value.kind = *kind;
+  value.code = json.at("code").get<int>();
+  value.users_fault = json.at("users_fault").get<bool>();
+  value.detail = json.at("detail").get<std::string>();
+  value.use.memory_peak = json.at("memory_peak").get<Bytes>();
+  value.use.cpu_time = duration_at(json, "cpu_time");
+  value.started_at = time_at(json, "started_at");
+  value.ended_at = time_at(json, "ended_at");
+  return value;
+}
+
+Json to_json(const ProcessStart& value) {
+  Json environment = Json::array();
+  for (const auto& [name, text] : value.environment) environment.push_back(name + "=" + text);
+  return {
+      {"rank", value.rank},          {"argv", value.argv},          {"environment", std::move(environment)},
+      {"stdout", value.stdout_name}, {"stderr", value.stderr_name}, {"wd", value.wd_name},
+      {"gpus", value.gpus}};
+}
+ProcessStart process_from(const Json& json) {
+  ProcessStart value;
+  value.rank = json.at("rank").get<std::uint32_t>();
+  value.argv = json.at("argv").get<std::vector<std::string>>();
+  for (const Json& item : json.at("environment")) {
+    const auto& text = item.get_ref<const std::string&>();
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) throw std::invalid_argument("an environment variable has no value");
+    value.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  value.stdout_name = json.at("stdout").get<std::string>();
+  value.stderr_name = json.at("stderr").get<std::string>();
+  value.wd_name = json.at("wd").get<std::string>();
+  value.gpus = json.at("gpus").get<std::vector<std::uint32_t>>();
+  return value;
+}
+
+Json to_json(const StartOrder& value) {
+  Json processes = Json::array();
+  for (const ProcessStart& process : value.processes) processes.push_back(to_json(process));
+  return {{"key", to_string(value.key)},
+          {"folder", value.folder},
+          {"shared", value.shared},
+          {"workdir", value.workdir},
+          {"source", value.source},
+          {"per_process", to_json(value.per_process)},
+          {"stop_grace", value.stop_grace.count()},
+          {"behind", value.behind},
+          {"processes", std::move(processes)}};
+}
+StartOrder start_from(const Json& json) {
+  StartOrder value;
+  value.key = key_at(json.at("key"));
+  value.folder = json.at("folder").get<std::string>();
+  value.shared = json.at("shared").get<std::string>();
+  value.workdir = json.at("workdir").get<std::string>();
+  value.source = json.at("source").get<std::string>();
+  value.per_process = resources_from(json.at("per_process"));
+  value.stop_grace = duration_at(json, "stop_grace");
+  value.behind = json.at("behind").get<bool>();
+  for (const Json& item : json.at("processes")) value.processes.push_back(process_from(item));
+  return value;
+}
+
+template <class T>
+Json list_json(const std::vector<T>& values) {
+  Json list = Json::array();
+  for (const T& value : values) list.push_back(to_json(value));
+  return list;
+}
+
+Json message(const Hello& value) {
+  return {{"type", "hello"},
+          {"name", value.name},
+          {"pool", value.pool},
+          {"instance", value.instance},
+          {"address", value.address},
+          {"host", value.host},
+          {"version", value.version},
+          {"local", value.local},
+          {"shares_storage", value.shares_storage},
+          {"total", to_json(value.total)},
+          {"notes", value.notes},
+          {"waiting", keys_json(value.waiting)},
+          {"running", list_json(value.running)},
+          {"ended", list_json(value.ended)}};
+}
+Hello hello_from(const Json& json) {
+  Hello value;
+  value.name = json.at("name").get<std::string>();
+  value.pool = json.at("pool").get<std::string>();
+  value.instance = json.at("instance").get<std::string>();
+  value.address = json.at("address").get<std::string>();
+  value.host = json.at("host").get<std::string>();
+  value.version = json.at("version").get<std::string>();
+  value.local = json.at("local").get<bool>();
+  value.shares_storage = json.at("shares_storage").get<bool>();
+  value.total = resources_from(json.at("total"));
+  value.notes = json.at("notes").get<std::vector<std::string>>();
+  value.waiting = keys_from(json.at("waiting"));
+  for (const Json& item : json.at("running")) value.running.push_back(started_from(item));
+  for (const Json& item : json.at("ended")) value.ended.push_back(ended_from(item));
+  return value;
+}
+
+Json message(const Report& value) {
+  return {{"type", "report"},
+          {"number", value.number},
+          {"started", list_json(value.started)},
+          {"ended", list_json(value.ended)}};
+}
+Report report_from(const Json& json) {
+  Report value;
+  value.number = json.at("number").get<std::uint64_t>();
+  for (const Json& item : json.at("started")) value.started.push_back(started_from(item));
+  for (const Json& item : json.at("ended")) value.ended.push_back(ended_from(item));
+  return value;
+}
+
+Json message(const Welcome& value) {
+  return {{"type", "welcome"},
+          {"node", value.node.value()},
+          {"heartbeat", value.heartbeat.count()},
+          {"silence_max", value.silence_max.count()}};
+}
+Json message(const Refused& value) {
+  return {{"type", "refused"}, {"reason", value.reason}, {"final", value.final}};
+}
+Json message(const Orders& value) {
+  Json stops = Json::array();
+  for (const StopOrder& stop : value.stop)
+    stops.push_back({{"key", to_string(stop.key)}, {"grace", stop.grace.count()}});
+  return {{"type", "orders"},
+          {"number", value.number},
+          {"start", list_json(value.start)},
+          {"stop", std::move(stops)},
+          {"forget", keys_json(value.forget)},
+          {"quit", value.quit}};
+}
+Orders orders_from(const Json& json) {
+  Orders value;
+  value.number = json.at("number").get<std::uint64_t>();
+  for (const Json& item : json.at("start")) value.start.push_back(start_from(item));
+  for (const Json& item : json.at("stop"))
+    value.stop.push_back({key_at(item.at("key")), duration_at(item, "grace")});
+  value.forget = keys_from(json.at("forget"));
+  value.quit = json.at("quit").get<bool>();
+  return value;
+}
+
+std::string_view kind_name(SnapshotKind kind) {
+  return kind == SnapshotKind::file ? "file" : kind == SnapshotKind::folder ? "folder" : "link";
+}
+
+// Runs a reader of outside JSON; whatever it throws is the sender's fault.
+template <class T, class Read>
+Result<T> guarded(std::string_view what, std::string_view text, Read read) {
+  try {
+    return read(Json::parse(text));
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::invalid, fmt::format("{} is malformed: {}", what, wire::to_utf8(error.what())));
+  }
+}
+
+}  // namespace
+
+namespace wire {
+
+std::string format(const FromAgent& value) {
+  return std::visit([](const auto& one) { return message(one); }, value)
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+std::string format(const ToAgent& value) {
+  return std::visit([](const auto& one) { return message(one); }, value)
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<FromAgent> parse_from_agent(std::string_view text) {
+  return guarded<FromAgent>("a message of a node", text, [](const Json& json) -> Result<FromAgent> {
+    const auto& type = json.at("type").get_ref<const std::string&>();
+    if (type == "hello") return hello_from(json);
+    if (type == "report") return report_from(json);
+    return fail(ErrorCode::invalid, fmt::format("a node sent a message of unknown type '{}'", type));
+  });
+}
+
+Result<ToAgent> parse_to_agent(std::string_view text) {
+  return guarded<ToAgent>("a message of the service", text, [](const Json& json) -> Result<ToAgent> {
+    const auto& type = json.at("type").get_ref<const std::string&>();
+    if (type == "welcome")
+      return Welcome{NodeId{json.at("node").get<std::uint64_t>()}, duration_at(json, "heartbeat"),
+                     duration_at(json, "silence_max")};
+    if (type == "refused") return Refused{json.at("reason").get<std::string>(), json.at("final").get<bool>()};
+    if (type == "orders") return orders_from(json);
+    return fail(ErrorCode::invalid, fmt::format("the service sent a message of unknown type '{}'", type));
+  });
+}
+
+std::string format(const Snapshot& snapshot) {
+  Json list = Json::array();
+  for (const SnapshotEntry& entry : snapshot.entries) {
+    Json item{{"path", entry.path}, {"kind", kind_name(entry.kind)}};
+    if (entry.kind == SnapshotKind::file) {
+      item["executable"] = entry.executable;
+      item["hash"] = entry.hash;
+      item["size"] = entry.size;
+    }
+    if (entry.kind == SnapshotKind::link) item["target"] = entry.target;
+    list.push_back(std::move(item));
+  }
+  return Json{{"entries", std::move(list)}}.dump();
+}
+
+Result<Snapshot> parse_snapshot(std::string_view text) {
+  auto parsed = guarded<Snapshot>("the snapshot's manifest", text, [](const Json& json) -> Result<Snapshot> {
+    Snapshot snapshot;
+    for (const Json& item : json.at("entries")) {
+      SnapshotEntry entry;
+      entry.path = item.at("path").get<std::string>();
+      const auto& kind = item.at("kind").get_ref<const std::string&>();
+      if (kind == "file") {
+        entry.executable = item.at("executable").get<bool>();
+        entry.hash = item.at("hash").get<std::string>();
+        entry.size = item.at("size").get<Bytes>();
+      } else if (kind == "link") {
+        entry.kind = SnapshotKind::link;
+        entry.target = item.at("target").get<std::string>();
+      } else if (kind == "folder") {
+        entry.kind = SnapshotKind::folder;
+      } else {
+        return fail(ErrorCode::invalid,
+                    fmt::format("the snapshot's manifest has an entry of unknown kind '{}'", kind));
+      }
+      snapshot.entries.push_back(std::move(entry));
+    }
+    return snapshot;
+  });
+  if (!parsed) return parsed;
+  if (auto valid = validate(*parsed); !valid) return fail(valid.error());
+  return parsed;
+}
+
+}  // namespace wire
+}  // namespace slipway

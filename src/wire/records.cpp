@@ -1,0 +1,273 @@
+#include "wire/records.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/sha256.h"
+#include "wire/document.h"
+#include "wire/json.h"
+#include "wire/utf8.h"
+
+namespace slipway::wire {
+namespace {
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json time_json(const std::optional<TimePoint>& time) { return time ? Json(format_time(*time)) : Json(); }
+Json cores_json(Millicores cores) { return cores % 1000 == 0 ? Json(cores / 1000) : Json(cores / 1000.0); }
+template <class T>
+Json maybe(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+Json resources_json(const Resources& resources) {
+  return {{"cores", cores_json(resources.cores)}, {"memory", resources.memory}, {"gpus", resources.gpus}};
+}
+
+Json task_json(const TaskView& view) {
+  const TaskRecord& task = view.task;
+  return {{"job", to_string(task.ref.job)},
+          {"name", task.name},
+          {"state", to_string(task.state)},
+          {"attempts", task.attempts},
+          {"retries_used", task.retries_used},
+          {"exit_code", maybe(task.exit_code)},
+          {"signal", maybe(task.signal)},
+          {"reason", task.reason},
+          {"not_before", time_json(task.not_before)},
+          {"nodes", view.nodes}};
+}
+
+Json attempt_json(const AttemptRecord& attempt, std::uint32_t processes) {
+  return {{"attempt", attempt.key.attempt},
+          {"nodes", attempt.node_names},
+          {"placed_at", format_time(attempt.placed_at)},
+          {"started_at", time_json(attempt.started_at)},
+          {"ended_at", time_json(attempt.ended_at)},
+          {"end", attempt.end ? Json(to_string(*attempt.end)) : Json()},
+          {"exit_code", maybe(attempt.exit_code)},
+          {"signal", maybe(attempt.signal)},
+          {"rank", maybe(attempt.rank)},
+          {"detail", attempt.detail},
+          {"memory_peak", attempt.use.memory_peak},
+          {"cpu_time", seconds(attempt.use.cpu_time)},
+          {"processes", processes}};
+}
+
+Result<Value> parse_body(std::string_view json) {
+  return parse_json(json.empty() ? std::string_view("{}") : json, "the request");
+}
+
+}  // namespace
+
+std::string format(const PoolView& view) {
+  const PoolRecord& pool = view.pool;
+  Json nodes{{"target", pool.nodes}};
+  for (const NodeState state :
+       {NodeState::joining, NodeState::idle, NodeState::busy, NodeState::draining, NodeState::lost}) {
+    const auto found = view.nodes.find(state);
+    nodes[std::string(to_string(state))] = found == view.nodes.end() ? 0 : found->second;
+  }
+  return dump({{"name", pool.name},
+               {"workspace", pool.workspace},
+               {"provisioner", pool.provisioner},
+               {"nodes", std::move(nodes)},
+               {"cores_per_node", cores_json(pool.per_node.cores)},
+               {"memory_per_node", pool.per_node.memory},
+               {"overcommit", pool.overcommit},
+               {"lost_after", seconds(pool.lost_after)},
+               {"created_at", format_time(pool.created_at)},
+               {"notes", view.notes}});
+}
+
+std::string format(const NodeView& view) {
+  const NodeRecord& node = view.node;
+  return dump({{"name", node.name},
+               {"pool", node.pool},
+               {"workspace", node.workspace},
+               {"state", to_string(node.state)},
+               {"reason", node.reason},
+               {"address", node.address},
+               {"host", node.host},
+               {"local", node.local},
+               {"shares_storage", node.shares_storage},
+               {"cores", cores_json(node.total.cores)},
+               {"memory", node.total.memory},
+               {"gpus", node.total.gpus},
+               {"used", resources_json(view.used)},
+               {"running", view.running},
+               {"notes", node.notes},
+               {"created_at", format_time(node.created_at)},
+               {"changed_at", format_time(node.changed_at)}});
+}
+
+std::string format(const JobRecord& job, const std::string& spec, const std::vector<std::string>& notes) {
+  const TaskCounts& counts = job.counts;
+  Json json{{"id", to_string(job.id)},
+            {"name", job.name},
+            {"workspace", job.workspace},
+            {"pool", job.pool},
+            {"priority", job.priority},
+            {"state", to_string(job.state)},
+            {"reason", job.reason},
+            {"submitted_by", job.submitted_by},
+            {"source", text_or_null(job.source)},
+            {"submitted_at", format_time(job.submitted_at)},
+            {"started_at", time_json(job.started_at)},
+            {"ended_at", time_json(job.ended_at)},
+            {"tasks",
+             {{"total", counts.total()},
+              {"waiting", counts.waiting},
+              {"queued", counts.queued},
+              {"active", counts.active},
+              {"succeeded", counts.succeeded},
+              {"failed", counts.failed},
+              {"cancelled", counts.cancelled},
+              {"skipped", counts.skipped}}}};
+  if (!spec.empty()) json["spec"] = Json::parse(spec);
+  if (!notes.empty()) json["notes"] = notes;
+  return dump(json);
+}
+
+std::string format(const TaskView& view) { return dump(task_json(view)); }
+
+std::string format(const TaskView& view, const std::string& spec, const std::vector<AttemptRecord>& attempts,
+                   std::uint32_t processes) {
+  Json json = task_json(view);
+  json["processes"] = processes;
+  json["spec"] = Json::parse(spec);
+  json["history"] = Json::array();
+  for (const AttemptRecord& attempt : attempts) json["history"].push_back(attempt_json(attempt, processes));
+  return dump(json);
+}
+
+std::string format(const AttemptRecord& attempt, std::uint32_t processes) {
+  return dump(attempt_json(attempt, processes));
+}
+
+std::string format(const EventRecord& event) {
+  return dump({{"id", event.id},
+               {"time", format_time(event.time)},
+               {"kind", event.kind},
+               {"workspace", event.workspace},
+               {"job", event.job ? Json(to_string(*event.job)) : Json()},
+               {"task", text_or_null(event.task)},
+               {"attempt", maybe(event.attempt)},
+               {"node", text_or_null(event.node)},
+               {"pool", text_or_null(event.pool)},
+               {"text", event.text}});
+}
+
+std::string format(const TokenRecord& token, const std::string& secret) {
+  Json json{{"id", token.id},
+            {"name", token.name},
+            {"workspace", token.workspace},
+            {"role", to_string(token.role)},
+            {"created_at", format_time(token.created_at)}};
+  if (!secret.empty()) json["token"] = secret;
+  return dump(json);
+}
+
+std::string format_list(const std::vector<std::string>& items, const std::optional<std::string>& next) {
+  std::string text = "{\"items\":[";
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) text += ',';
+    text += items[i];
+  }
+  return text + "],\"next\":" + (next ? quote(*next) : "null") + "}";
+}
+
+std::string format_problem(int status, const Error& error) {
+  static constexpr std::string_view codes[] = {"invalid",     "not_found", "conflict", "denied",
+                                               "unavailable", "too_large", "internal"};
+  Json json{
+      {"status", status}, {"code", codes[static_cast<std::size_t>(error.code)]}, {"detail", error.what}};
+  if (!error.hint.empty()) json["hint"] = error.hint;
+  return dump(json);
+}
+
+std::string format_object(const std::vector<std::pair<std::string, std::string>>& fields) {
+  std::string text = "{";
+  for (const auto& [name, value] : fields) {
+    if (text.size() > 1) text += ',';
+    text += quote(name) + ":" + value;
+  }
+  return text + "}";
+}
+
+std::string quote(std::string_view text) { return dump(Json(text)); }
+
+Result<PoolRequest> parse_pool_request(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  PoolRequest request;
+  request.name = reader.text("name");
+  request.provisioner = reader.text("provisioner");
+  if (reader.has("nodes")) request.nodes = static_cast<std::uint32_t>(reader.integer("nodes", 0, 10'000, 0));
+  if (reader.has("cores_per_node"))
+    request.cores_per_node =
+        static_cast<Millicores>(std::llround(reader.number("cores_per_node", 0.001, 100'000, 1) * 1000));
+  if (reader.has("memory_per_node")) request.memory_per_node = reader.bytes("memory_per_node", 0);
+  if (reader.has("overcommit")) request.overcommit = reader.boolean("overcommit", false);
+  if (reader.has("lost_after")) {
+    request.lost_after = reader.duration("lost_after", Duration(2'000'000));
+    if (*request.lost_after < Duration(200'000) || *request.lost_after > Duration(86'400'000'000))
+      reader.problem(*reader.value("lost_after"), "lost_after should be from 0.2 s to one day",
+                     "2s is the default");
+  }
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return request;
+}
+
+Result<TokenRequest> parse_token_request(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  TokenRequest request;
+  request.name = reader.text("name");
+  request.workspace = reader.text("workspace", "default");
+  const std::string role = reader.text("role", "member");
+  if (const auto parsed = parse_role(role))
+    request.role = *parsed;
+  else
+    reader.problem(*root, fmt::format("there is no role '{}'", role),
+                   "the roles are admin, member, viewer and node");
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return request;
+}
+
+Result<bool> parse_stop_request(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  const bool keep_running = reader.boolean("keep_running", false);
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return keep_running;
+}
+
+Result<std::string> parse_cancel_request(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  std::string reason = reader.text("reason");
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return reason;
+}
+
+Result<std::vector<std::string>> parse_hashes(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  std::vector<std::string> hashes = reader.texts("hashes");
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  for (const std::string& hash : hashes)
+    if (!is_sha256_hex(hash))
+      return fail(ErrorCode::invalid,
+                  fmt::format("'{}' is not a SHA-256 in hexadecimal", hash.substr(0, 100)));
+  return hashes;
+}
+
+}  // namespace slipway::wire

@@ -1,0 +1,55 @@
+#pragma once
+// Records as the API's JSON. Times are RFC 3339, sizes bytes, durations seconds, cores numbers.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "domain/records.h"
+
+namespace slipway::wire {
+
+std::string format(const PoolView& view);
+std::string format(const NodeView& view);
+// `spec` is JSON and added when not empty, `notes` likewise.
+std::string format(const JobRecord& job, const std::string& spec = {},
+                   const std::vector<std::string>& notes = {});
+std::string format(const TaskView& view);
+std::string format(const TaskView& view, const std::string& spec, const std::vector<AttemptRecord>& attempts,
+                   std::uint32_t processes);
+std::string format(const AttemptRecord& attempt, std::uint32_t processes);
+std::string format(const EventRecord& event);
+std::string format(const TokenRecord& token, const std::string& secret = {});
+
+// {"items": [...], "next": ...}, from items that are JSON already.
+std::string format_list(const std::vector<std::string>& items, const std::optional<std::string>& next);
+// application/problem+json.
+std::string format_problem(int status, const Error& error);
+// An object of texts, numbers and booleans, for small answers; values are JSON already.
+std::string format_object(const std::vector<std::pair<std::string, std::string>>& fields);
+std::string quote(std::string_view text);  // as a JSON string
+
+struct PoolRequest {  // POST and PATCH of a pool; what is absent is not changed
+  std::string name;
+  std::optional<std::uint32_t> nodes;
+  std::optional<Millicores> cores_per_node;
+  std::optional<Bytes> memory_per_node;
+  std::string provisioner;
+  std::optional<bool> overcommit;
+  std::optional<Duration> lost_after;
+};
+Result<PoolRequest> parse_pool_request(std::string_view json);
+
+struct TokenRequest {
+  std::string name;
+  Role role = Role::member;
+  std::string workspace;
+};
+Result<TokenRequest> parse_token_request(std::string_view json);
+Result<bool> parse_stop_request(std::string_view json);           // keep_running
+Result<std::string> parse_cancel_request(std::string_view json);  // reason
+Result<std::vector<std::string>> parse_hashes(std::string_view json);
+
+}  // namespace slipway::wire

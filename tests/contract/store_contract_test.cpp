@@ -1,0 +1,309 @@
+// One suite over every home of the Store port.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+
+#include "base/file.h"
+#include "store/memory.h"
+#include "store/sqlite.h"
+
+namespace slipway {
+namespace {
+
+using control::Changes;
+using control::Store;
+
+// A store that can be closed and opened again on the same data.
+struct Home {
+  const char* name;
+  std::function<std::unique_ptr<Store>(const std::string& folder)> open;
+  bool keeps = true;  // survives being opened anew
+};
+
+class StoreContract : public testing::TestWithParam<Home> {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/slipway-store-XXXXXX";
+    folder_ = mkdtemp(pattern);
+    reopen();
+  }
+  void TearDown() override {
+    store_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void reopen() {
+    if (store_ && !GetParam().keeps) return;
+    store_.reset();
+    store_ = GetParam().open(folder_);
+    ASSERT_NE(store_, nullptr);
+  }
+  void save(const Changes& changes) {
+    const auto saved = store_->save(changes);
+    ASSERT_TRUE(saved) << saved.error().what;
+  }
+
+  std::string folder_;
+  std::unique_ptr<Store> store_;
+};
+
+TimePoint at(std::int64_t seconds) { return TimePoint(std::chrono::seconds(seconds)); }
+
+control::NewJob new_job(std::uint64_t id, std::string name = "train") {
+  control::NewJob fresh;
+  fresh.spec.name = name;
+  fresh.spec.pool = "lab";
+  fresh.spec.environment = {{"EMPTY", ""}, {"RATE", "0.1=x:y\nz"}};
+  TaskSpec prepare;
+  prepare.name = "prepare";
+  prepare.command = std::string("mkdir x");
+  TaskSpec sweep;
+  sweep.name = "sweep";
+  sweep.command = std::vector<std::string>{"./run", "{index}", "ünïcode"};
+  sweep.count = 5;
+  sweep.depends_on = {"prepare"};
+  sweep.environment = {{"A", "b"}};
+  sweep.retries = 2;
+  sweep.max_wall_time = Duration(1'500'000);
+  sweep.resources = {.cores = 500, .memory = 1 << 20, .gpus = 1};
+  fresh.spec.tasks = {prepare, sweep};
+  fresh.job = {.id = JobId{id},
+               .name = name,
+               .pool = "lab",
+               .submitted_by = "ana",
+               .submitted_at = at(5),
+               .started_at = {},
+               .ended_at = {},
+               .counts = {.waiting = 5, .queued = 1}};
+  return fresh;
+}
+
+TEST_P(StoreContract, GivesBackWhatWasSaved) {
+  Changes changes;
+  changes.pools.push_back(
+      {.name = "lab", .nodes = 2, .per_node = {1000, 5, 1}, .overcommit = true, .created_at = at(1)});
+  NodeRecord node{.id = NodeId{3},
+                  .pool = "lab",
+                  .name = "lab-1",
+                  .address = "127.64.0.1",
+                  .instance = "abc",
+                  .host = "here",
+                  .local = true,
+                  .total = {1000, 5, 1},
+                  .state = NodeState::busy,
+                  .reason = "why",
+                  .notes = {"one", "two"},
+                  .created_at = at(1),
+                  .changed_at = at(2)};
+  changes.nodes.push_back(node);
+  changes.tokens.push_back(
+      {.id = "t1", .name = "ana", .role = Role::admin, .hash = "h", .created_at = at(1)});
+  changes.jobs_new.push_back(new_job(7));
+  save(changes);
+  reopen();
+  const auto loaded = store_->load();
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->pools, changes.pools);
+  EXPECT_EQ(loaded->nodes, changes.nodes);
+  EXPECT_EQ(loaded->tokens, changes.tokens);
+  EXPECT_EQ(loaded->job_last, 7u);
+  EXPECT_EQ(loaded->node_last, 3u);
+  ASSERT_EQ(loaded->jobs.size(), 1u);
+  EXPECT_EQ(loaded->jobs[0].job, changes.jobs_new[0].job);
+  ASSERT_EQ(loaded->jobs[0].tasks.size(), 2u);
+  EXPECT_EQ(loaded->jobs[0].tasks[1].depends_on, std::vector<std::string>{"prepare"});
+  EXPECT_EQ(store_->job_spec(JobId{7}).value(), changes.jobs_new[0].spec);
+  EXPECT_EQ(store_->task_spec(JobId{7}, 1).value(), changes.jobs_new[0].spec.tasks[1]);
+}
+
+TEST_P(StoreContract, LoadsWhatLivesAndLeavesWhatEnded) {
+  Changes changes;
+  changes.jobs_new = {new_job(1), new_job(2)};
+  save(changes);
+  Changes later;
+  JobRecord ended = changes.jobs_new[0].job;
+  ended.state = JobState::succeeded;
+  ended.ended_at = at(9);
+  ended.counts = {.succeeded = 6};
+  later.jobs.push_back(ended);
+  later.groups.push_back({JobId{2}, 1, 3, TaskState::queued, {.queued = 2, .active = 1, .succeeded = 2}});
+  for (std::uint32_t i = 0; i < 3; ++i)
+    later.tasks.push_back({.ref = {JobId{2}, 1, i},
+                           .name = task_name("sweep", i),
+                           .state = i == 2 ? TaskState::running : TaskState::succeeded,
+                           .attempts = i == 2 ? 2u : 1u});
+  AttemptRecord attempt;
+  attempt.key = {{JobId{2}, 1, 2}, 2};
+  attempt.nodes = {NodeId{3}, NodeId{4}};
+  attempt.node_names = {"lab-1", "lab-2"};
+  attempt.gpus = {{0, 2}, {}};
+  attempt.placed_at = at(6);
+  attempt.started_at = at(7);
+  later.attempts.push_back(attempt);
+  save(later);
+  reopen();
+  const auto loaded = store_->load();
+  ASSERT_TRUE(loaded);
+  ASSERT_EQ(loaded->jobs.size(), 1u);
+  EXPECT_EQ(loaded->jobs[0].job.id, JobId{2});
+  EXPECT_EQ(loaded->jobs[0].groups, later.groups);
+  ASSERT_EQ(loaded->jobs[0].live.size(), 1u);
+  EXPECT_EQ(loaded->jobs[0].live[0], later.tasks[2]);
+  EXPECT_EQ(loaded->jobs[0].attempts, later.attempts);
+  EXPECT_EQ(store_->job(JobId{1}).value().value(), ended);
+}
+
+TEST_P(StoreContract, ListsTasksWithAndWithoutRecords) {
+  Changes changes;
+  changes.jobs_new = {new_job(1)};
+  changes.groups.push_back({JobId{1}, 1, 2, TaskState::queued, {.queued = 3, .succeeded = 1, .failed = 1}});
+  changes.tasks.push_back({.ref = {JobId{1}, 1, 0},
+                           .name = "sweep[0]",
+                           .state = TaskState::failed,
+                           .attempts = 1,
+                           .exit_code = 3,
+                           .reason = "bad"});
+  changes.tasks.push_back({.ref = {JobId{1}, 1, 1},
+                           .name = "sweep[1]",
+                           .state = TaskState::succeeded,
+                           .attempts = 1,
+                           .exit_code = 0});
+  save(changes);
+  const auto names = [&](const control::TaskQuery& query) {
+    std::string all;
+    const auto page = store_->tasks(JobId{1}, query);
+    for (const TaskRecord& task : *page) all += task.name + ":" + std::string(to_string(task.state)) + " ";
+    return all;
+  };
+  EXPECT_EQ(
+      names({}),
+      "prepare:queued sweep[0]:failed sweep[1]:succeeded sweep[2]:queued sweep[3]:queued sweep[4]:queued ");
+  EXPECT_EQ(names({.state = {}, .after = {}, .limit = 2}), "prepare:queued sweep[0]:failed ");
+  EXPECT_EQ(names({.state = {}, .after = TaskRef{JobId{1}, 1, 0}, .limit = 2}),
+            "sweep[1]:succeeded sweep[2]:queued ");
+  EXPECT_EQ(names({.state = TaskState::failed, .after = {}, .limit = 9}), "sweep[0]:failed ");
+  EXPECT_EQ(names({.state = TaskState::succeeded, .after = {}, .limit = 9}), "sweep[1]:succeeded ");
+  EXPECT_EQ(names({.state = TaskState::queued, .after = TaskRef{JobId{1}, 1, 2}, .limit = 9}),
+            "sweep[3]:queued sweep[4]:queued ");
+  EXPECT_EQ(store_->task(JobId{1}, "sweep[0]").value()->exit_code, 3);
+  EXPECT_EQ(store_->task(JobId{1}, "sweep[4]").value()->state, TaskState::queued);
+  for (const char* absent : {"sweep", "sweep[5]", "prepare[0]", "nothing"})
+    EXPECT_FALSE(store_->task(JobId{1}, absent).value()) << absent;
+}
+
+TEST_P(StoreContract, JobsByKeyNameStateAndAge) {
+  Changes changes;
+  for (std::uint64_t id = 1; id <= 5; ++id) changes.jobs_new.push_back(new_job(id, id % 2 ? "odd" : "even"));
+  changes.jobs_new[2].idempotency_key = "again";
+  save(changes);
+  EXPECT_EQ(store_->job_by_key("default", "again").value(), JobId{3});
+  EXPECT_EQ(store_->job_by_key("other", "again").value(), std::nullopt);
+  const auto ids = [&](control::JobQuery query) {
+    query.workspace = "default";
+    std::string all;
+    const auto page = store_->jobs(query);
+    for (const JobRecord& job : *page) all += std::to_string(job.id.value()) + " ";
+    return all;
+  };
+  EXPECT_EQ(ids({}), "5 4 3 2 1 ");
+  EXPECT_EQ(ids({.workspace = {}, .state = {}, .name = "odd", .before = {}, .limit = 2}), "5 3 ");
+  EXPECT_EQ(ids({.workspace = {}, .state = {}, .name = {}, .before = JobId{3}, .limit = 9}), "2 1 ");
+  EXPECT_EQ(ids({.workspace = {}, .state = JobState::failed, .name = {}, .before = {}, .limit = 9}), "");
+}
+
+TEST_P(StoreContract, RemovedJobsLeaveNothingAndTheirIdsStayUsed) {
+  Changes changes;
+  changes.jobs_new = {new_job(1), new_job(9)};
+  changes.tasks.push_back(
+      {.ref = {JobId{9}, 0, 0}, .name = "prepare", .state = TaskState::succeeded, .attempts = 1});
+  save(changes);
+  Changes removal;
+  removal.jobs_removed = {JobId{9}};
+  save(removal);
+  reopen();
+  EXPECT_FALSE(store_->job(JobId{9}).value());
+  EXPECT_TRUE(store_->tasks(JobId{9}, {}).value().empty());
+  EXPECT_EQ(store_->load()->job_last, 9u);
+}
+
+TEST_P(StoreContract, EventsInOrder) {
+  Changes changes;
+  for (std::uint64_t id = 1; id <= 6; ++id) {
+    EventRecord event{.id = id,
+                      .time = at(static_cast<std::int64_t>(id)),
+                      .kind = "job.submitted",
+                      .job = {},
+                      .task = "t",
+                      .attempt = {},
+                      .node = "n",
+                      .pool = "p",
+                      .text = "text"};
+    if (id % 2) event.job = JobId{1};
+    changes.events.push_back(event);
+  }
+  save(changes);
+  reopen();
+  EXPECT_EQ(store_->events({.workspace = "default", .job = {}, .after = 4, .limit = 9}).value(),
+            (std::vector<EventRecord>{changes.events[4], changes.events[5]}));
+  EXPECT_EQ(store_->events({.workspace = "default", .job = JobId{1}, .after = 0, .limit = 2}).value(),
+            (std::vector<EventRecord>{changes.events[0], changes.events[2]}));
+  EXPECT_TRUE(store_->events({.workspace = "other", .job = {}, .after = 0, .limit = 9}).value().empty());
+  EXPECT_EQ(store_->load()->event_last, 6u);
+}
+
+Home sqlite_home() {
+  return {"sqlite", [](const std::string& folder) -> std::unique_ptr<Store> {
+            auto store = store::open_sqlite(folder + "/slipway.db");
+            return store ? std::move(*store) : nullptr;
+          }};
+}
+Home memory_home() {
+  return {"memory", [](const std::string&) -> std::unique_ptr<Store> { return store::make_memory_store(); },
+          false};
+}
+INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::Values(sqlite_home(), memory_home()),
+                         [](const auto& home) { return home.param.name; });
+
+class SqliteFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/slipway-db-XXXXXX";
+    folder_ = mkdtemp(pattern);
+    path_ = folder_ + "/slipway.db";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string folder_, path_;
+};
+
+TEST_F(SqliteFile, WhatIsNoDatabaseIsRefusedAndLeftAlone) {
+  const std::string garbage(20'000, 'x');
+  ASSERT_TRUE(write_file_durably(path_, garbage));
+  const auto store = store::open_sqlite(path_);
+  ASSERT_FALSE(store);
+  EXPECT_NE(store.error().what.find("cannot be used"), std::string::npos) << store.error().what;
+  EXPECT_EQ(read_file(path_).value(), garbage);
+}
+
+TEST_F(SqliteFile, ADamagedPageIsSeenAtTheStart) {
+  { ASSERT_TRUE(store::open_sqlite(path_)); }
+  std::string bytes = read_file(path_).value();
+  for (std::size_t i = 4096; i < std::min<std::size_t>(bytes.size(), 40'000); ++i)
+    bytes[i] = static_cast<char>(i * 7);
+  ASSERT_TRUE(write_file_durably(path_, bytes));
+  const auto store = store::open_sqlite(path_);
+  EXPECT_FALSE(store);
+}
+
+TEST_F(SqliteFile, ANewerOneIsRefused) {
+  { ASSERT_TRUE(store::open_sqlite(path_)); }
+  std::string bytes = read_file(path_).value();
+  bytes[63] = 99;  // user_version, big-endian at offset 60
+  ASSERT_TRUE(write_file_durably(path_, bytes));
+  const auto store = store::open_sqlite(path_);
+  ASSERT_FALSE(store);
+  EXPECT_NE(store.error().what.find("newer Slipway"), std::string::npos) << store.error().what;
+}
+
+}  // namespace
+}  // namespace slipway

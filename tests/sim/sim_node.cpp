@@ -1,0 +1,153 @@
+#include "sim/sim_node.h"
+
+#include <fmt/format.h>
+
+namespace slipway::sim {
+
+SimNode::SimNode(std::string name, std::string pool, bool local, Resources total, Random& random,
+                 Ledger& ledger)
+    : name_(std::move(name)),
+      pool_(std::move(pool)),
+      instance_(std::to_string(random.next())),
+      local_(local),
+      total_(total),
+      random_(random),
+      ledger_(ledger) {
+  make_agent();
+}
+
+void SimNode::make_agent() {
+  agent_ = std::make_unique<node::AgentCore>(
+      node::AgentCore::Options{name_, pool_, instance_, "10.0.0.1", "host", "sim", local_, true, total_, {}});
+}
+
+node::KeeperList SimNode::list() const {
+  node::KeeperList list;
+  for (const auto& [key, running] : running_) list.running.push_back({running.started, running.resources});
+  for (const auto& [key, ended] : ended_) list.ended.push_back(ended);
+  return list;
+}
+
+void SimNode::restart_agent(TimePoint now) {
+  make_agent();
+  agent_->keeper_connected(list(), now);
+  session.reset();
+  dial_at = now + Duration(random_.between(10'000, 1'000'000));
+}
+
+void SimNode::kill_keeper(TimePoint now) {
+  agent_->keeper_lost();
+  std::vector<std::pair<AttemptKey, std::uint32_t>> keys;
+  for (const auto& [key, running] : running_) keys.push_back(key);
+  for (const auto& key : keys) {
+    const Running running = running_.at(key);
+    running_.erase(key);
+    ended_[key] = {key.first,         key.second, ProcessEndKind::lost, 0,  true,
+                   "the keeper died", {},         running.started.time, now};
+  }
+  agent_->keeper_connected(list(), now);
+}
+
+void SimNode::reinstall(TimePoint now) {
+  running_.clear();
+  ended_.clear();
+  instance_ = std::to_string(random_.next());
+  restart_agent(now);
+}
+
+void SimNode::start(const StartOrder& order, TimePoint now) {
+  for (const ProcessStart& process : order.processes) {
+    const std::pair key{order.key, process.rank};
+    if (!ledger_.begun.insert(key).second && ledger_.broken.empty())
+      ledger_.broken = fmt::format("process {} of {} was started twice", process.rank, to_string(order.key));
+    if (random_.chance(0.02)) {
+      ended_[key] = {
+          order.key, process.rank, ProcessEndKind::start_failed, 0, random_.chance(0.5), "no such file", {},
+          now,       now};
+      agent_->ended(ended_[key]);
+      continue;
+    }
+    Running running;
+    running.started = {order.key, process.rank, random_.between(2, 30'000), now};
+    running.resources = order.per_process;
+    running.ends_at = now + Duration(random_.chance(0.6) ? random_.between(100, 20'000)
+                                                         : random_.between(10'000, 60'000'000));
+    running.kind = random_.chance(0.05) ? ProcessEndKind::signalled : ProcessEndKind::exited;
+    running.code = running.kind == ProcessEndKind::signalled ? 11 : random_.chance(0.1) ? 1 : 0;
+    running_[key] = running;
+    agent_->started(running.started);
+  }
+}
+
+void SimNode::end(std::pair<AttemptKey, std::uint32_t> key, ProcessEndKind kind, int code, TimePoint now) {
+  const auto found = running_.find(key);
+  if (found == running_.end()) return;
+  ended_[key] = {
+      key.first, key.second, kind, code, true, "", {1 << 20, Duration(1000)}, found->second.started.time,
+      now};
+  running_.erase(found);
+  agent_->ended(ended_[key]);
+}
+
+void SimNode::run(TimePoint now) {
+  std::vector<std::pair<AttemptKey, std::uint32_t>> due;
+  for (const auto& [key, running] : running_)
+    if (running.ends_at <= now) due.push_back(key);
+  for (const auto& key : due) end(key, running_.at(key).kind, running_.at(key).code, now);
+  agent_->tick(now);
+  carry_out(now);
+}
+
+std::optional<TimePoint> SimNode::next() const {
+  std::optional<TimePoint> at = agent_->wake_at();
+  for (const auto& [key, running] : running_)
+    if (!at || running.ends_at < *at) at = running.ends_at;
+  return at;
+}
+
+void SimNode::carry_out(TimePoint now) {
+  for (bool more = true; more;) {
+    std::vector<node::Effect> effects = agent_->take_effects(now);
+    more = !effects.empty();
+    for (node::Effect& effect : effects) {
+      if (auto* send = std::get_if<node::effect::Send>(&effect)) {
+        outgoing.push_back({send->session, std::move(send->message)});
+      } else if (auto* close = std::get_if<node::effect::CloseSession>(&effect)) {
+        outgoing.push_back({close->session, std::nullopt});
+      } else if (auto* stage = std::get_if<node::effect::Stage>(&effect)) {
+        agent_->staged(stage->key, Result<void>{}, now);
+      } else if (auto* begin = std::get_if<node::effect::Start>(&effect)) {
+        start(begin->order, now);
+      } else if (auto* stop = std::get_if<node::effect::Stop>(&effect)) {
+        for (auto& [key, running] : running_)
+          if (key.first == stop->key) {
+            const TimePoint at = now + Duration(random_.between(0, stop->grace.count()));
+            if (at < running.ends_at) {
+              running.ends_at = at;
+              running.kind = ProcessEndKind::signalled;
+              running.code = 15;
+            }
+          }
+      } else if (auto* forget = std::get_if<node::effect::Forget>(&effect)) {
+        for (const AttemptKey& key : forget->keys)
+          std::erase_if(ended_, [&](const auto& entry) { return entry.first.first == key; });
+      } else if (std::holds_alternative<node::effect::Quit>(effect)) {
+        quit_ = true;
+      }
+    }
+  }
+}
+
+Resources SimNode::running_now() const {
+  Resources sum;
+  for (const auto& [key, running] : running_) sum = sum + running.resources;
+  return sum;
+}
+
+std::set<AttemptKey> SimNode::attempts_running() const {
+  std::set<AttemptKey> keys;
+  for (const auto& [key, running] : running_) keys.insert(key.first);
+  return keys;
+}
+
+}  // namespace slipway::sim
