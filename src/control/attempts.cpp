@@ -45,24 +45,35 @@ EndReason reason_of(ProcessEndKind kind) {
 
 }  // namespace
 
+const Resources& Controller::need_of(const AttemptKey& key) const {
+  const Job& job = jobs_.at(key.task.job);
+  return job.shapes[job.groups[key.task.group].shape].need.per_node;
+}
+
+std::uint32_t Controller::place_of(const Attempt& attempt, NodeId node) {
+  const auto& nodes = attempt.record.nodes;
+  return static_cast<std::uint32_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+}
+
 void Controller::hold_room(Node& node, Attempt& attempt) {
-  const Job& job = jobs_.at(attempt.record.key.task.job);
-  node.used = node.used + job.shapes[job.groups[attempt.record.key.task.group].shape].need.per_node;
-  attempt.behind = false;
+  node.used = node.used + need_of(attempt.record.key);
+  attempt.holds[place_of(attempt, node.record.id)] = true;
+  update_capacity(node);
+}
+
+void Controller::put_behind(Node& node, Attempt& attempt) {
+  attempt.holds[place_of(attempt, node.record.id)] = false;
+  node.behind.push_back(attempt.record.key);
   update_capacity(node);
 }
 
 // The agent does the same by itself the moment room comes free: oldest first, never overtaking.
 void Controller::start_behind(Node& node) {
   while (!node.behind.empty()) {
-    Attempt* attempt = find_attempt(node.behind.front());
-    SLIPWAY_CHECK(attempt != nullptr);
-    const Job& job = jobs_.at(attempt->record.key.task.job);
-    if (!fits(node.used + job.shapes[job.groups[attempt->record.key.task.group].shape].need.per_node,
-              node.record.total))
-      break;
+    const AttemptKey key = node.behind.front();
+    if (!fits(node.used + need_of(key), node.record.total)) break;
     node.behind.pop_front();
-    hold_room(node, *attempt);
+    hold_room(node, *find_attempt(key));
   }
   update_capacity(node);
 }
@@ -81,12 +92,10 @@ void Controller::release_node(Attempt& attempt, std::uint32_t node_place) {
   Node& node = found->second;
   const AttemptKey& key = attempt.record.key;
   node.attempts.erase(key);
-  if (attempt.behind) {
+  if (attempt.holds[node_place])
+    node.used = node.used - need_of(key);
+  else
     std::erase(node.behind, key);
-  } else {
-    const Job& job = jobs_.at(key.task.job);
-    node.used = node.used - job.shapes[job.groups[key.task.group].shape].need.per_node;
-  }
   for (const std::uint32_t gpu : attempt.record.gpus[node_place]) node.gpus_free.insert(gpu);
   start_behind(node);
   refresh_node(node);
@@ -98,7 +107,7 @@ void Controller::process_started(const ProcessStarted& started) {
   Process& process = attempt->processes[started.rank];
   if (process.state != Process::State::sent) return;
   process.state = Process::State::running;
-  if (attempt->behind) {  // the node gave it room before we saw what made the room
+  if (!attempt->holds[process.node]) {  // the node gave it room before we saw what made the room
     Node& node = nodes_.at(attempt->record.nodes[process.node]);
     std::erase(node.behind, started.key);
     hold_room(node, *attempt);

@@ -104,20 +104,26 @@ void Controller::restore_task(Job& job, const TaskRecord& record, const AttemptR
         {attempt->started_at ? Process::State::running : Process::State::sent, rank / per_node});
   live.record.gpus.resize(nodes);
   live.released.assign(nodes, false);
+  live.holds.assign(nodes, false);
   for (std::uint32_t n = 0; n < nodes; ++n) {
     const auto found = nodes_.find(attempt->nodes[n]);
-    SLIPWAY_CHECK(found != nodes_.end());
+    if (found == nodes_.end()) {  // a node goes only when its part of the attempt is over
+      live.released[n] = true;
+      for (Process& process : live.processes)
+        if (process.node == n) {
+          process.state = Process::State::ended;
+          --live.processes_left;
+        }
+      continue;
+    }
     Node& node = found->second;
     node.attempts.insert(attempt->key);
     for (const std::uint32_t gpu : live.record.gpus[n]) node.gpus_free.erase(gpu);
-    // What was sent ahead is told from what held room by whether it still fits; the node's Hello settles it.
-    const bool fitting = fits(job.shapes[group.shape].need.per_node, node.record.total - node.used);
-    if (nodes > 1 || attempt->started_at || (fitting && node.behind.empty())) {
+    // What was not known to run may have been sent ahead; the node's Hello settles it.
+    if (attempt->started_at)
       hold_room(node, live);
-    } else {
-      live.behind = true;
-      node.behind.push_back(attempt->key);
-    }
+    else
+      put_behind(node, live);
   }
   const auto spec = spec_of(record.ref.job, record.ref.group);
   if (spec && (*spec)->max_wall_time.count() > 0 && attempt->started_at)
@@ -287,12 +293,12 @@ std::string Controller::broken_invariant() const {
       const Attempt* attempt = const_cast<Controller*>(this)->find_attempt(key);
       if (!attempt)
         return fmt::format("node {} holds {}, which is not live", node.record.name, to_string(key));
-      if (attempt->behind) continue;
-      const Job& job = jobs_.at(key.task.job);
-      held = held + job.shapes[job.groups[key.task.group].shape].need.per_node;
+      if (attempt->holds[place_of(*attempt, id)]) held = held + need_of(key);
     }
     if (held != node.used) return fmt::format("node {}: the room held does not add up", node.record.name);
-    if (!fits(node.used, node.record.total)) return fmt::format("node {} is overcommitted", node.record.name);
+    // After a restart a part of a gang that is over may count until the node has said so.
+    if (node.session && !fits(node.used, node.record.total))
+      return fmt::format("node {} is overcommitted", node.record.name);
   }
   for (const auto& [id, job] : jobs_) {
     TaskCounts sum;

@@ -132,7 +132,7 @@ class Controller {
     std::uint32_t processes_left = 0;
     bool stopping = false;
     bool users_fault = true;
-    bool behind = false;  // waits on its node for room
+    std::vector<bool> holds;  // by node: it has room there, else it waits among the node's `behind`
   };
   struct Task {
     TaskRecord record;
@@ -239,6 +239,9 @@ class Controller {
   void kill_lost_processes(NodeId node, const std::string& why);
   void release_node(Attempt& attempt, std::uint32_t node_place);
   void hold_room(Node& node, Attempt& attempt);
+  void put_behind(Node& node, Attempt& attempt);
+  static std::uint32_t place_of(const Attempt& attempt, NodeId node);
+  const Resources& need_of(const AttemptKey& key) const;
   void start_behind(Node& node);
   bool is_over_on(const Attempt& attempt, std::uint32_t node_place) const;
   void finish_attempt(Job& job, Task& task);
@@ -251,6 +254,8 @@ class Controller {
   Node* find_node(const std::string& workspace, const std::string& name);
   void welcome(Node& node, SessionId session, const Hello& hello);
   void reconcile(Node& node, const Hello& hello, bool same_instance);
+  void settle_with(Node& node, const Hello& hello, const AttemptKey& key);
+  void settle_room(Node& node, const Hello& hello);
   void refuse(SessionId session, std::string reason, bool final);
   void lose_node(Node& node, const std::string& why);
   void refresh_node(Node& node, const std::string& reason = {});

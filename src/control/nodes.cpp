@@ -63,6 +63,7 @@ void Controller::refuse(SessionId session, std::string reason, bool final) {
 }
 
 void Controller::hello(SessionId session, const Caller& caller, const Hello& hello) {
+  if (sessions_.contains(session)) return;  // repeated: what it says is old by now
   if (auto named = validate_name("node", hello.name); !named)
     return refuse(session, named.error().what, true);
   std::string pool_name = hello.pool;
@@ -160,74 +161,88 @@ void Controller::reconcile(Node& node, const Hello& hello, bool same_instance) {
   if (!same_instance)
     kill_lost_processes(id,
                         fmt::format("node {} began a new life and knows nothing of it", node.record.name));
-  std::set<std::pair<AttemptKey, std::uint32_t>> reported;
-  std::set<AttemptKey> waiting(hello.waiting.begin(), hello.waiting.end());
-  const auto is_ours = [&](const AttemptKey& key) { return node.attempts.contains(key); };
+  const std::set<AttemptKey> ours = node.attempts;
   for (const ProcessStarted& started : hello.running) {
-    reported.insert({started.key, started.rank});
-    if (is_ours(started.key))
+    if (ours.contains(started.key))
       process_started(started);
     else
       node.cleaning[started.key].insert(started.rank);
   }
   for (const AttemptKey& key : hello.waiting)
-    if (!is_ours(key)) node.cleaning[key];
+    if (!ours.contains(key)) node.cleaning[key];
   for (const ProcessEnded& ended : hello.ended) {
-    reported.insert({ended.key, ended.rank});
-    if (is_ours(ended.key)) process_ended(id, ended);
-  }
-  for (const ProcessEnded& ended : hello.ended)
-    if (!find_attempt(ended.key) && !node.cleaning.contains(ended.key))
+    if (ours.contains(ended.key))
+      process_ended(id, ended);
+    else if (!find_attempt(ended.key) && !node.cleaning.contains(ended.key))
       orders_to(node).forget.push_back(ended.key);
-  for (const auto& [key, ranks] : node.cleaning) orders_to(node).stop.push_back({key, Duration(0)});
-
-  // Attempts that are ours, but of which the node did not speak, in the order they were placed.
-  std::vector<AttemptKey> ours(node.attempts.begin(), node.attempts.end());
-  std::sort(ours.begin(), ours.end(), [&](const AttemptKey& a, const AttemptKey& b) {
-    return std::pair(find_attempt(a)->record.placed_at, a) < std::pair(find_attempt(b)->record.placed_at, b);
-  });
-  for (const AttemptKey& key : ours) {
-    Attempt* attempt = find_attempt(key);
-    if (!attempt || waiting.contains(key)) continue;
-    std::vector<std::uint32_t> missing, unstarted;
-    for (std::uint32_t rank = 0; rank < attempt->processes.size(); ++rank) {
-      const Process& process = attempt->processes[rank];
-      if (attempt->record.nodes[process.node] != id || process.state == Process::State::ended ||
-          reported.contains({key, rank}))
-        continue;
-      (process.state == Process::State::running ? missing : unstarted).push_back(rank);
-    }
-    if (!missing.empty()) {
-      if (!attempt->stopping)
-        stop_attempt(*attempt, EndReason::node_lost,
-                     fmt::format("node {} no longer knows rank {}", node.record.name, missing.front()));
-      missing.insert(missing.end(), unstarted.begin(), unstarted.end());
-    } else if (!unstarted.empty() && !attempt->stopping) {
-      // Never heard of: the order was lost on the way. Sent again, it may have to wait its turn there.
-      for (StartOrder& order : orders_of(*attempt))
-        if (!order.processes.empty() &&
-            attempt->record.nodes[attempt->processes[order.processes.front().rank].node] == id) {
-          order.behind = attempt->behind;
-          orders_to(node).start.push_back(std::move(order));
-        }
-    } else if (attempt->stopping) {
-      missing = unstarted;  // stopped before it began
-    }
-    for (const std::uint32_t rank : missing)
-      if (Attempt* live = find_attempt(key)) process_is_gone(*live, rank);
   }
-  // Orders to stop may have been lost on the way; they can be given twice.
-  for (const AttemptKey& key : node.attempts)
-    if (const Attempt* attempt = find_attempt(key); attempt && attempt->stopping)
-      if (const auto spec = spec_of(key.task.job, key.task.group))
-        orders_to(node).stop.push_back({key, (*spec)->stop_grace});
-  // The node's own order of those that wait is the true one.
-  std::deque<AttemptKey> in_order;
+  for (const auto& [key, ranks] : node.cleaning) orders_to(node).stop.push_back({key, Duration(0)});
+  for (const AttemptKey& key : ours) settle_with(node, hello, key);
+  settle_room(node, hello);
+}
+
+// An attempt that we believe to be on this node: what the node did not speak of is lost, or was never heard
+// there.
+void Controller::settle_with(Node& node, const Hello& hello, const AttemptKey& key) {
+  Attempt* attempt = find_attempt(key);
+  if (!attempt || !node.attempts.contains(key)) return;
+  const bool waits = std::find(hello.waiting.begin(), hello.waiting.end(), key) != hello.waiting.end();
+  const auto reported = [&](std::uint32_t rank) {
+    const auto same = [&](const auto& one) { return one.key == key && one.rank == rank; };
+    return std::any_of(hello.running.begin(), hello.running.end(), same) ||
+           std::any_of(hello.ended.begin(), hello.ended.end(), same);
+  };
+  std::vector<std::uint32_t> gone, unheard;
+  for (std::uint32_t rank = 0; rank < attempt->processes.size() && !waits; ++rank) {
+    const Process& process = attempt->processes[rank];
+    if (attempt->record.nodes[process.node] != node.record.id || process.state == Process::State::ended ||
+        reported(rank))
+      continue;
+    (process.state == Process::State::running ? gone : unheard).push_back(rank);
+  }
+  if (!gone.empty() && !attempt->stopping)
+    stop_attempt(*attempt, EndReason::node_lost,
+                 fmt::format("node {} no longer knows rank {}", node.record.name, gone.front()));
+  if (attempt->stopping) {  // what has not begun never will
+    const auto spec = spec_of(key.task.job, key.task.group);
+    if (spec)
+      orders_to(node).stop.push_back({key, (*spec)->stop_grace});  // an earlier one may have been lost
+    gone.insert(gone.end(), unheard.begin(), unheard.end());
+  } else if (!unheard.empty()) {
+    // The order was lost on the way. Sent again, it waits there until there is room.
+    std::vector<StartOrder> orders = orders_of(*attempt);
+    if (store_problem_) return;
+    StartOrder& order = orders[place_of(*attempt, node.record.id)];
+    order.behind = true;
+    orders_to(node).start.push_back(std::move(order));
+  }
+  for (const std::uint32_t rank : gone)
+    if (Attempt* live = find_attempt(key)) process_is_gone(*live, rank);
+}
+
+// Which attempts hold room, anew from what the node said: first what has begun there, then what waits in the
+// node's own order, then what is sent again now.
+void Controller::settle_room(Node& node, const Hello& hello) {
+  std::deque<AttemptKey> behind;
+  node.used = {};
+  node.behind.clear();
+  for (const AttemptKey& key : node.attempts) {
+    Attempt& attempt = *find_attempt(key);
+    const std::uint32_t place = place_of(attempt, node.record.id);
+    attempt.holds[place] =
+        std::any_of(attempt.processes.begin(), attempt.processes.end(), [&](const Process& process) {
+          return process.node == place && process.state != Process::State::sent;
+        });
+    if (attempt.holds[place]) node.used = node.used + need_of(key);
+  }
+  const auto waits = [&](const AttemptKey& key) {
+    return node.attempts.contains(key) &&
+           !find_attempt(key)->holds[place_of(*find_attempt(key), node.record.id)];
+  };
   for (const AttemptKey& key : hello.waiting)
-    if (std::find(node.behind.begin(), node.behind.end(), key) != node.behind.end()) in_order.push_back(key);
-  for (const AttemptKey& key : node.behind)
-    if (!waiting.contains(key)) in_order.push_back(key);
-  node.behind = std::move(in_order);
+    if (waits(key)) node.behind.push_back(key);
+  for (const StartOrder& order : node.outbox.start)
+    if (waits(order.key)) node.behind.push_back(order.key);
   start_behind(node);
 }
 

@@ -131,6 +131,7 @@ void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, const std::vect
   attempt.record.nodes = nodes;
   attempt.record.placed_at = now_;
   attempt.released.assign(nodes.size(), false);
+  attempt.holds.assign(nodes.size(), false);
   attempt.record.gpus.resize(nodes.size());
   attempt.processes_left = static_cast<std::uint32_t>(nodes.size()) * group.processes_per_node;
   for (std::uint32_t rank = 0; rank < attempt.processes_left; ++rank)
@@ -141,12 +142,10 @@ void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, const std::vect
     node.attempts.insert(attempt.record.key);
     for (std::uint32_t gpu = 0; gpu < job.shapes[s].need.per_node.gpus; ++gpu)
       attempt.record.gpus[n].push_back(node.gpus_free.extract(node.gpus_free.begin()).value());
-    if (behind) {
-      attempt.behind = true;
-      node.behind.push_back(attempt.record.key);
-    } else {
+    if (behind)
+      put_behind(node, attempt);
+    else
       hold_room(node, attempt);
-    }
     refresh_node(node);
   }
   touch(task);

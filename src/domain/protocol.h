@@ -94,7 +94,7 @@ struct Hello {
   bool shares_storage = false;
   Resources total;
   std::vector<std::string> notes;
-  std::vector<AttemptKey> waiting;  // accepted, not yet started
+  std::vector<AttemptKey> waiting;  // accepted, not yet started, in the order they will start
   std::vector<ProcessStarted> running;
   std::vector<ProcessEnded> ended;  // not yet acknowledged by forget
   friend bool operator==(const Hello&, const Hello&) = default;

@@ -1,0 +1,388 @@
+#include "node/agent.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "net/client.h"
+#include "net/loop.h"
+#include "node/core.h"
+#include "node/file_server.h"
+#include "node/keeper_link.h"
+#include "node/machine.h"
+#include "node/order.h"
+#include "node/staging.h"
+#include "node/storage.h"
+#include "node/worker.h"
+#include "wire/protocol.h"
+
+namespace slipway::node {
+namespace {
+
+constexpr Duration redial_first{100'000};
+constexpr Duration redial_longest{2'000'000};
+constexpr Duration keeper_quit_max{15'000'000};
+constexpr std::size_t staging_queue_max = 10'000;
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+template <class... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
+
+// The edge around AgentCore: hands it what happens, does what it says. All on the loop's thread but staging.
+class Agent {
+ public:
+  Agent(AgentOptions options, net::Url url, AgentCore::Options node)
+      : options_(std::move(options)),
+        url_(std::move(url)),
+        headers_{{"Authorization", "Bearer " + options_.token}},
+        name_(node.name),
+        place_{"", base_environment(), node.total.gpus > 0},
+        core_(std::move(node)),
+        random_(random_seed()),
+        keeper_(loop_, {options_.folder, options_.keeper_command},
+                {.message = [this](FromKeeper message) { on_keeper(std::move(message)); },
+                 .caught_up = [this] { act(); },
+                 .lost = [this] { on_keeper_lost(); }}),
+        worker_(staging_queue_max) {}
+
+  int run() {
+    loop_.on_signals({SIGTERM, SIGINT}, [this](int) {
+      log::info("agent.stopped", {{"node", name_}, {"processes", "go on"}});
+      exit(0);
+    });
+    keeper_.open();
+    if (options_.data.empty())
+      dial();
+    else
+      use_storage({.is_shared = true, .data = options_.data});
+    loop_.run();
+    ::eventfd_write(cancel_.get(), 1);  // the worker must not make us wait for the network
+    return exit_code_;
+  }
+
+ private:
+  void exit(int code) {
+    exit_code_ = code;
+    loop_.stop();
+  }
+
+  // ── the service ──
+
+  void dial() {
+    redial_timer_.reset();
+    if (!storage_known_) return find_storage();
+    session_ = SessionId(session_.value() + 1);
+    const SessionId session = session_;
+    net::WebSocketCallbacks callbacks{
+        .text = [this, session](std::string text) { on_text(session, text); },
+        .binary =
+            [this, session](std::string message) {
+              if (session == session_) files_->handle(message);
+            },
+        .closed = [this, session](std::string why) { on_closed(session, why); },
+    };
+    auto opened = [this, session](Result<std::shared_ptr<net::WebSocket>> socket) {
+      on_opened(session, std::move(socket));
+    };
+    net::connect_websocket(loop_, url_, "/v1/nodes/connect", headers_, std::move(callbacks),
+                           std::move(opened));
+  }
+
+  void on_opened(SessionId session, Result<std::shared_ptr<net::WebSocket>> socket) {
+    if (!socket) return on_refused(socket.error());
+    socket_ = std::move(*socket);
+    core_.connected(session, clock_.now());
+    act();
+  }
+
+  // A token that was never good will not become so; one that was may be again, and processes wait for us.
+  void on_refused(const Error& error) {
+    if (error.code == ErrorCode::denied && !was_welcome_) return refuse(error.what);
+    redial(error.what);
+  }
+
+  void on_text(SessionId session, const std::string& text) {
+    if (session != session_) return;
+    Result<ToAgent> message = wire::parse_to_agent(text);
+    if (!message) {
+      hang_up(message.error().what);
+      return act();
+    }
+    core_.received(session, std::move(*message), clock_.now());
+    if (core_.is_welcome() && !std::exchange(said_joined_, true))
+      log::info("agent.joined", {{"node", name_}, {"service", url_.authority()}});
+    if (core_.is_welcome()) {
+      was_welcome_ = true;
+      redial_wait_ = Duration(0);
+    }
+    act();
+  }
+
+  void on_closed(SessionId session, const std::string& why) {
+    if (session != session_) return;
+    hang_up(why);
+    act();
+  }
+
+  // Without waiting for the other side, which may be beyond reach: nothing more is heard from this session.
+  void hang_up(const std::string& why) {
+    core_.disconnected(session_);
+    session_ = SessionId(session_.value() + 1);
+    if (socket_) socket_->close(why);
+    socket_.reset();
+    files_->forget_all();
+    redial(why);
+  }
+
+  void redial(const std::string& why) {
+    redial_wait_ = std::clamp(redial_wait_ * 2, redial_first, redial_longest);
+    // Half of it by chance, so that a thousand agents do not come back in one moment.
+    const Duration wait(random_.between(redial_wait_.count() / 2, redial_wait_.count()));
+    if (std::exchange(said_joined_, false) || std::exchange(last_problem_, why) != why)
+      log::warning("agent.disconnected", {{"node", name_}, {"service", url_.authority()}, {"why", why}});
+    redial_timer_ = loop_.after(wait, [this] { dial(); });
+  }
+
+  void refuse(const std::string& why) {
+    std::fprintf(stderr, "error: node %s cannot join %s: %s\n", name_.c_str(), url_.authority().c_str(),
+                 why.c_str());
+    exit(1);
+  }
+
+  // ── storage ──
+
+  void find_storage() {
+    const bool posted = worker_.post([this](std::stop_token) {
+      net::Client client(url_, headers_);
+      auto found = probe_storage(client, cancel_.get());
+      auto tell = [this, found = std::move(found)] {
+        if (found) return use_storage(*found);
+        on_refused(found.error());
+      };
+      loop_.post(std::move(tell));
+    });
+    if (!posted) redial("too much work waits to ask the service about its storage");
+  }
+
+  void use_storage(Storage storage) {
+    storage_known_ = true;
+    place_.data = storage.is_shared ? storage.data : options_.folder;
+    core_.set_shares_storage(storage.is_shared);
+    FetchBlob fetch;
+    if (!storage.is_shared)
+      fetch = [this](const std::string& hash, const auto& take) {
+        net::Client client(url_, headers_);
+        return fetch_blob(client, hash, take, cancel_.get());
+      };
+    blobs_ = std::make_unique<Blobs>(place_.data + "/blobs", std::move(fetch));
+    files_ = std::make_unique<FileServer>(loop_, place_.data, [this](std::string reply) {
+      if (socket_) socket_->send_binary(std::move(reply));
+    });
+    dial();
+  }
+
+  // ── the keeper ──
+
+  void on_keeper(FromKeeper message) {
+    std::visit(Overloaded{
+                   [&](KeeperList& list) { core_.keeper_connected(std::move(list), clock_.now()); },
+                   [&](ProcessStarted& started) { core_.started(std::move(started)); },
+                   [&](ProcessEnded& ended) { core_.ended(std::move(ended)); },
+               },
+               message);
+  }
+
+  void on_keeper_lost() {
+    if (quitting_) return exit(0);
+    core_.keeper_lost();
+    act();
+  }
+
+  // ── effects ──
+
+  void act() {
+    for (Effect& effect : core_.take_effects(clock_.now()))
+      std::visit([this](auto& one) { carry_out(one); }, effect);
+    keeper_.flush();
+    set_timer();
+  }
+
+  void set_timer() {
+    const std::optional<TimePoint> at = core_.wake_at();
+    if (!at) {
+      tick_timer_.reset();
+      tick_at_.reset();
+      return;
+    }
+    // A timer that comes too early finds nothing to do and sets the next; moving it at every message costs
+    // more.
+    if (tick_at_ && *tick_at_ <= *at) return;
+    tick_at_ = at;
+    tick_timer_ = loop_.after(*at - clock_.now(), [this] {
+      tick_at_.reset();
+      core_.tick(clock_.now());
+      act();
+    });
+  }
+
+  void carry_out(effect::Send& send) {
+    if (socket_ && send.session == session_) socket_->send_text(wire::format(send.message));
+  }
+
+  void carry_out(effect::CloseSession& close) {
+    if (close.session == session_) hang_up(close.why);
+  }
+
+  void carry_out(effect::Stage& stage) {
+    const AttemptKey key = stage.key;
+    const bool posted =
+        worker_.post([this, stage = std::move(stage), data = place_.data](std::stop_token stop) {
+          Result<void> result = lay_out_all(stage, data, stop);
+          auto tell = [this, key = stage.key, result = std::move(result)] {
+            core_.staged(key, result, clock_.now());
+            act();
+          };
+          loop_.post(std::move(tell));
+        });
+    if (!posted)
+      core_.staged(key, fail(ErrorCode::unavailable, "too many attempts wait for their code"), clock_.now());
+  }
+
+  Result<void> lay_out_all(const effect::Stage& stage, const std::string& data, const std::stop_token& stop) {
+    const Result<Snapshot> manifest = blobs_->manifest(stage.source);
+    if (!manifest) return fail(manifest.error());
+    for (const std::string& folder : stage.folders) {
+      if (stop.stop_requested()) return fail(ErrorCode::unavailable, "the agent is being stopped");
+      if (auto done = lay_out(*manifest, *blobs_, data + "/" + folder); !done) return done;
+    }
+    return {};
+  }
+
+  void carry_out(effect::Start& start) { keeper_.send(to_keeper(start.order, place_)); }
+  void carry_out(effect::Stop& stop) { keeper_.send(KeeperStop{stop.key, stop.grace}); }
+  void carry_out(effect::Forget& forget) { keeper_.send(KeeperForget{std::move(forget.keys)}); }
+
+  void carry_out(effect::Quit& quit) {
+    if (!quit.reason.empty()) return refuse(quit.reason);
+    log::info("agent.quit", {{"node", name_}, {"why", "the service said so"}});
+    quitting_ = true;
+    keeper_.let_go();
+    if (!keeper_.is_open()) return exit(0);
+    keeper_.send(KeeperQuit{});
+    quit_timer_ = loop_.after(keeper_quit_max, [this] { exit(0); });
+  }
+
+  const AgentOptions options_;
+  const net::Url url_;
+  const net::Headers headers_;
+  const std::string name_;
+  NodePlace place_;
+  bool storage_known_ = false;
+
+  const Fd cancel_{::eventfd(0, EFD_CLOEXEC)};  // readable: what the worker waits for is not wanted any more
+  SystemClock clock_;
+  AgentCore core_;
+  Random random_;
+  net::Loop loop_;
+  std::unique_ptr<Blobs> blobs_;  // used by the worker once set
+  std::unique_ptr<FileServer> files_;
+  KeeperLink keeper_;
+
+  SessionId session_;
+  std::shared_ptr<net::WebSocket> socket_;
+  Duration redial_wait_{0};
+  std::string last_problem_;
+  bool was_welcome_ = false;
+  bool said_joined_ = false;
+  bool quitting_ = false;
+  int exit_code_ = 0;
+  std::optional<TimePoint> tick_at_;
+  std::shared_ptr<net::Loop::Timer> tick_timer_;
+  std::shared_ptr<net::Loop::Timer> redial_timer_;
+  std::shared_ptr<net::Loop::Timer> quit_timer_;
+  Worker worker_;  // last, so that it ends first
+};
+
+Result<std::string> take_instance(const std::string& folder) {
+  const std::string path = folder + "/instance";
+  if (Result<std::string> known = read_file(path); known && !known->empty()) return known;
+  const std::string made = random_hex(8);
+  if (auto written = write_file_durably(path, made); !written) return fail(written.error());
+  return made;
+}
+
+Result<void> complete(AgentOptions& options, const net::Url& url) {
+  if (options.folder.empty())
+    return fail(ErrorCode::invalid, "the agent needs a folder of its own", "name one with --folder");
+  if (auto made = make_folders(options.folder); !made) return made;
+  char absolute[PATH_MAX];
+  if (::realpath(options.folder.c_str(), absolute) == nullptr)
+    return fail(system_error("cannot use folder " + options.folder, errno));
+  options.folder = absolute;
+  const Resources found = detect_resources();
+  if (options.total.cores == 0) options.total.cores = found.cores;
+  if (options.total.memory == 0) options.total.memory = found.memory;
+  if (options.total.gpus == 0) options.total.gpus = found.gpus;
+  if (options.name.empty()) options.name = host_name();
+  if (options.address.empty()) options.address = address_towards(url.host, url.port);
+  if (options.keeper_command.empty())
+    options.keeper_command = {"/proc/self/exe", "node", "keep", "--folder", options.folder};
+  return {};
+}
+
+Result<int> run(AgentOptions options) {
+  const Result<net::Url> url = net::parse_url(options.service);
+  if (!url) return fail(url.error());
+  if (auto completed = complete(options, *url); !completed) return fail(completed.error());
+  const Result<FileLock> lock = FileLock::take(options.folder + "/agent.lock");
+  if (!lock)
+    return fail(lock.error().code, "another agent runs in this folder: " + lock.error().what,
+                "give this one a folder of its own, or stop that one");
+  const std::string pid_file = options.folder + "/agent.pid";
+  if (auto written = write_file_durably(pid_file, std::to_string(::getpid()) + "\n"); !written)
+    return fail(written.error());
+  const Result<std::string> instance = take_instance(options.folder);
+  if (!instance) return fail(instance.error());
+  AgentCore::Options node{.name = options.name,
+                          .pool = options.pool,
+                          .instance = *instance,
+                          .address = options.address,
+                          .host = host_name(),
+                          .version = SLIPWAY_VERSION,
+                          .local = options.local,
+                          .shares_storage = false,
+                          .total = options.total,
+                          .notes = {}};
+  Agent agent(std::move(options), *url, std::move(node));
+  const int code = agent.run();
+  ::unlink(pid_file.c_str());
+  return code;
+}
+
+}  // namespace
+
+int run_agent(AgentOptions options) {
+  const Result<int> code = run(std::move(options));
+  if (code) return *code;
+  std::fprintf(stderr, "error: %s\n", code.error().what.c_str());
+  if (!code.error().hint.empty()) std::fprintf(stderr, "try:   %s\n", code.error().hint.c_str());
+  return 1;
+}
+
+}  // namespace slipway::node

@@ -1,0 +1,223 @@
+#include "node/cgroup.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <string_view>
+
+#include "node/cgroup_files.h"
+
+namespace slipway::node {
+namespace {
+
+bool offers_memory(const std::string& group) {
+  const Result<std::string> controllers = read_file(group + "/cgroup.controllers");
+  return controllers && has_word(*controllers, "memory");
+}
+
+std::string read_again(const Fd& fd) {  // small control files, kept open
+  char buffer[512];
+  const ssize_t got = ::pread(fd.get(), buffer, sizeof buffer, 0);
+  return got > 0 ? std::string(buffer, static_cast<std::size_t>(got)) : std::string();
+}
+
+}  // namespace
+
+CgroupPool::CgroupPool(const std::string& keeper_id, Mode mode) {
+  if (mode == Mode::forbidden) {
+    no_trees_ = no_limits_ = "SLIPWAY_NO_CGROUP is set";
+    return;
+  }
+  find_trees("slipway-" + keeper_id);
+  find_memory("slipway-" + keeper_id);
+}
+
+// Under our own group; or beside it, where the kernel's rule that a group with processes passes no
+// controllers on to those below would cost us the memory limits.
+void CgroupPool::find_trees(const std::string& group_name) {
+  const Result<std::string> own = own_cgroup_v2();
+  if (!own) {
+    no_trees_ = own.error().what;
+    return;
+  }
+  const std::string beside = std::filesystem::path(*own).parent_path().string();
+  if (offers_memory(*own)) (void)write_control(*own + "/cgroup.subtree_control", "+memory");
+  for (const std::string& parent : {*own, beside}) {
+    if (::access((parent + "/cgroup.procs").c_str(), F_OK) != 0) continue;  // above the hierarchy
+    const std::string group = parent + "/" + group_name;
+    if (auto made = make_group(group); !made) {
+      if (no_trees_.empty()) no_trees_ = made.error().what;
+      continue;
+    }
+    tree_has_memory_ =
+        offers_memory(group) && write_control(group + "/cgroup.subtree_control", "+memory").has_value();
+    const bool better = tree_folder_.empty() || tree_has_memory_;
+    ::rmdir((better ? tree_folder_ : group).c_str());
+    if (better) tree_folder_ = group;
+    if (tree_has_memory_ || !offers_memory(*own)) return;
+  }
+}
+
+void CgroupPool::find_memory(const std::string& group_name) {
+  if (tree_has_memory_) return;
+  const Result<std::string> own = own_cgroup_v1("memory");
+  if (!own) {
+    no_limits_ = "the memory controller is in no cgroup that this agent may use";
+    return;
+  }
+  if (auto made = make_group(*own + "/" + group_name); !made)
+    no_limits_ = made.error().what;
+  else
+    memory_folder_ = *own + "/" + group_name;
+}
+
+std::vector<std::string> CgroupPool::notes() const {
+  std::vector<std::string> notes;
+  if (!no_limits_.empty()) notes.push_back("no memory limits: " + no_limits_);
+  if (tree_folder_.empty())
+    notes.push_back("no cgroups for process trees (they are found by inherited marks instead): " + no_trees_);
+  notes.push_back("no core limits: a process may use more cores than it asked for");
+  return notes;
+}
+
+std::vector<std::string> CgroupPool::folders() const {
+  std::vector<std::string> folders;
+  if (!tree_folder_.empty()) folders.push_back(tree_folder_);
+  if (!memory_folder_.empty()) folders.push_back(memory_folder_);
+  return folders;
+}
+
+void CgroupPool::give_up(const std::string& why) {
+  no_trees_ = why;
+  if (auto removed = remove(); !removed) no_trees_ += "; " + removed.error().what;
+  if (no_limits_.empty()) no_limits_ = why;
+  tree_has_memory_ = false;
+  tree_folder_.clear();
+  memory_folder_.clear();
+}
+
+std::string CgroupPool::slot_folder(int slot) const { return fmt::format("{}/slot-{}", tree_folder_, slot); }
+
+Result<CgroupPool::Slot> CgroupPool::make_slot(int number) const {
+  Slot slot;
+  if (tree_folder_.empty()) return slot;
+  const std::string folder = slot_folder(number);
+  if (auto made = make_group(folder); !made) return fail(made.error());
+  slot.folder = Fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  slot.events = Fd(::open((folder + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!slot.folder || !slot.events) return fail(system_error("cannot open " + folder, errno));
+  return slot;
+}
+
+int CgroupPool::take() {
+  if (tree_folder_.empty() && memory_folder_.empty()) return -1;
+  if (!free_.empty()) {
+    const int slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  const int number = static_cast<int>(slots_.size());
+  Result<Slot> made = make_slot(number);
+  if (!made) return -1;  // e.g. the machine's limit of groups: the marks find this one's tree
+  slots_.push_back(std::move(*made));
+  return number;
+}
+
+void CgroupPool::give_back(int slot) {
+  if (slot >= 0) free_.push_back(slot);
+}
+
+int CgroupPool::folder_fd(int slot) const {
+  return slot < 0 ? -1 : slots_[static_cast<std::size_t>(slot)].folder.get();
+}
+
+int CgroupPool::events_fd(int slot) const { return slots_.at(static_cast<std::size_t>(slot)).events.get(); }
+
+Result<int> CgroupPool::limit_memory(int number, Bytes limit) {
+  if (number < 0) return -1;
+  Slot& slot = slots_.at(static_cast<std::size_t>(number));
+  if (limit != 0 && slot.memory_folder.empty()) {
+    if (!tree_has_memory_ && memory_folder_.empty()) return -1;
+    slot.memory_folder =
+        tree_has_memory_ ? slot_folder(number) : fmt::format("{}/slot-{}", memory_folder_, number);
+    if (auto made = make_group(slot.memory_folder); !made) return fail(made.error());
+    if (!tree_has_memory_) {
+      slot.memory_procs = Fd(::open((slot.memory_folder + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+      if (!slot.memory_procs) return fail(system_error("cannot open " + slot.memory_folder, errno));
+    }
+  }
+  slot.is_limited = limit != 0 && !slot.memory_folder.empty();
+  if (slot.memory_folder.empty()) return -1;
+  if (limit != slot.limit)
+    if (auto set = set_limit(slot, limit); !set) return fail(set.error());
+  if (!slot.is_limited) return -1;
+  slot.oom_kills = oom_kills(slot);
+  return slot.memory_procs.get();
+}
+
+Result<void> CgroupPool::set_limit(Slot& slot, Bytes limit) {
+  const auto set = [&](const char* name, const std::string& value) {
+    return write_control(slot.memory_folder + name, value);
+  };
+  Result<void> done;
+  if (tree_has_memory_) {
+    done = set("/memory.max", limit == 0 ? "max" : std::to_string(limit));
+    if (done) {  // absent on machines without swap, or on older kernels
+      (void)set("/memory.swap.max", limit == 0 ? "max" : "0");
+      (void)set("/memory.oom.group", "1");
+    }
+  } else if (limit != 0) {  // an unlimited process does not enter a v1 group at all
+    // The limit with swap may never be the lower one, so it is lifted first; it is absent without swap.
+    (void)set("/memory.memsw.limit_in_bytes", "-1");
+    done = set("/memory.limit_in_bytes", std::to_string(limit));
+    (void)set("/memory.memsw.limit_in_bytes", std::to_string(limit));
+  }
+  if (done) slot.limit = limit;
+  return done;
+}
+
+std::uint64_t CgroupPool::oom_kills(const Slot& slot) const {
+  const char* name = tree_has_memory_ ? "/memory.events" : "/memory.oom_control";
+  const Result<std::string> content = read_file(slot.memory_folder + name);
+  return content ? control_number(*content, "oom_kill") : 0;
+}
+
+bool CgroupPool::ran_out_of_memory(int number) const {
+  if (number < 0) return false;
+  const Slot& slot = slots_.at(static_cast<std::size_t>(number));
+  return slot.is_limited && oom_kills(slot) > slot.oom_kills;
+}
+
+bool CgroupPool::is_empty(int number) const {
+  const Slot& slot = slots_.at(static_cast<std::size_t>(number));
+  if (control_number(read_again(slot.events), "populated") == 0) return true;
+  // A process that has ended counts until the kernel has put it away, some microseconds after its parent is
+  // told. It is in no list any more and can start nothing.
+  if (!group_processes(slot_folder(number)).empty()) return false;
+  const Result<std::string> stat = read_file(slot_folder(number) + "/cgroup.stat");
+  return stat && control_number(*stat, "nr_descendants") == 0;
+}
+
+void CgroupPool::signal(int number, int signal) const {
+  for (const pid_t pid : group_processes(slot_folder(number))) ::kill(pid, signal);
+}
+
+void CgroupPool::kill(int number) const {
+  // Kernels before 5.14 cannot at one stroke; what escapes is found when the group is looked at again.
+  if (!write_control(slot_folder(number) + "/cgroup.kill", "1")) signal(number, SIGKILL);
+}
+
+Result<void> CgroupPool::remove() {
+  slots_.clear();
+  free_.clear();
+  Result<void> result;
+  for (const std::string& folder : folders())
+    if (auto cleared = clear_cgroup(folder); !cleared) result = cleared;
+  return result;
+}
+
+}  // namespace slipway::node

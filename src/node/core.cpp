@@ -1,0 +1,379 @@
+#include "node/core.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+
+namespace slipway::node {
+namespace {
+
+// A service that is just loading a million tasks may take its time with the first answer.
+constexpr Duration welcome_wait_max{10'000'000};
+
+template <class... Handlers>
+struct Overloaded : Handlers... {
+  using Handlers::operator()...;
+};
+template <class... Handlers>
+Overloaded(Handlers...) -> Overloaded<Handlers...>;
+
+ProcessEnded end_of(ProcessEndKind kind, std::string detail, TimePoint now) {
+  ProcessEnded end;
+  end.kind = kind;
+  end.users_fault = false;
+  end.detail = std::move(detail);
+  end.ended_at = now;
+  return end;
+}
+
+}  // namespace
+
+AgentCore::AgentCore(Options options) : options_(std::move(options)) {}
+
+bool AgentCore::Attempt::is_over() const {
+  return std::all_of(processes.begin(), processes.end(), [](const Process& one) { return one.ended; });
+}
+
+// ── the connection ──
+
+void AgentCore::connected(SessionId session, TimePoint now) {
+  session_ = session;
+  hello_said_ = false;
+  welcome_.reset();
+  last_heard_ = now;
+  quitting_ = false;  // a service that still wants it says so again
+  if (keeper_ready_) say_hello(now);
+}
+
+void AgentCore::disconnected(SessionId session) {
+  if (session_ != session) return;
+  session_.reset();
+  hello_said_ = false;
+  welcome_.reset();
+}
+
+void AgentCore::close(std::string why) {
+  SLIPWAY_CHECK(session_.has_value());
+  const SessionId session = *session_;
+  disconnected(session);
+  effects_.emplace_back(effect::CloseSession{session, std::move(why)});
+}
+
+void AgentCore::say_hello(TimePoint now) {
+  Hello hello{.name = options_.name,
+              .pool = options_.pool,
+              .instance = options_.instance,
+              .address = options_.address,
+              .host = options_.host,
+              .version = options_.version,
+              .local = options_.local,
+              .shares_storage = options_.shares_storage,
+              .total = options_.total,
+              .notes = options_.notes,
+              .waiting = {},
+              .running = {},
+              .ended = {}};
+  hello.notes.insert(hello.notes.end(), keeper_notes_.begin(), keeper_notes_.end());
+  for (const auto& [key, attempt] : attempts_) {
+    bool silent = true;
+    for (const Process& process : attempt.processes) {
+      if (process.ended)
+        hello.ended.push_back(*process.ended);
+      else if (process.started)
+        hello.running.push_back(*process.started);
+      silent = silent && !process.ended && !process.started;
+    }
+    if (silent && attempt.holds) hello.waiting.push_back(key);
+  }
+  // In the order they will start: first those that already hold their room, then the queue.
+  hello.waiting.insert(hello.waiting.end(), queue_.begin(), queue_.end());
+  hello_said_ = true;
+  report_ = {};
+  report_number_ = 0;
+  orders_number_ = 0;
+  last_sent_ = now;
+  last_heard_ = std::max(last_heard_, now);
+  heartbeat_due_ = false;
+  ends_unsaid_ = false;
+  effects_.emplace_back(effect::Send{*session_, std::move(hello)});
+}
+
+void AgentCore::received(SessionId session, ToAgent message, TimePoint now) {
+  if (session_ != session) return;
+  last_heard_ = now;
+  std::visit(Overloaded{
+                 [&](Welcome& welcome) {
+                   if (!hello_said_) return close("the service said Welcome before Hello");
+                   if (!welcome_) welcome_ = welcome;
+                 },
+                 [&](Refused& refused) {
+                   close("the service refused: " + refused.reason);
+                   if (!refused.final || std::exchange(quit_given_, true)) return;
+                   effects_.emplace_back(effect::Quit{std::move(refused.reason)});
+                 },
+                 [&](Orders& orders) {
+                   if (!welcome_) return close("the service gave orders before its Welcome");
+                   if (orders.number <= orders_number_) return;  // repeated on the way
+                   if (orders.number != orders_number_ + 1) return close("orders are missing");
+                   orders_number_ = orders.number;
+                   obey(std::move(orders), now);
+                 },
+             },
+             message);
+}
+
+void AgentCore::tick(TimePoint now) {
+  if (!session_ || !hello_said_) return;
+  if (now - last_heard_ > (welcome_ ? welcome_->silence_max : welcome_wait_max))
+    close("the service was silent for too long");
+  else if (welcome_ && now - last_sent_ >= welcome_->heartbeat)
+    heartbeat_due_ = true;
+}
+
+std::optional<TimePoint> AgentCore::wake_at() const {
+  if (!session_ || !hello_said_) return std::nullopt;
+  if (!welcome_) return last_heard_ + welcome_wait_max + Duration(1);
+  return std::min(last_sent_ + welcome_->heartbeat, last_heard_ + welcome_->silence_max + Duration(1));
+}
+
+std::vector<Effect> AgentCore::take_effects(TimePoint now) {
+  if (welcome_ && (heartbeat_due_ || !report_.started.empty() || !report_.ended.empty())) {
+    report_.number = ++report_number_;
+    effects_.emplace_back(effect::Send{*session_, std::exchange(report_, {})});
+    last_sent_ = now;
+    heartbeat_due_ = false;
+    ends_unsaid_ = false;
+  }
+  if (quitting_ && !quit_given_ && may_quit()) {
+    quit_given_ = true;
+    effects_.emplace_back(effect::Quit{});
+  }
+  return std::exchange(effects_, {});
+}
+
+// Normally every end is forgotten, so written down, before the node goes. A service that is gone as well has
+// at least been told of them all.
+bool AgentCore::may_quit() const {
+  if (attempts_.empty()) return true;
+  const bool idle =
+      std::all_of(attempts_.begin(), attempts_.end(), [](const auto& one) { return one.second.is_over(); });
+  return idle && !session_ && !ends_unsaid_;
+}
+
+// ── orders ──
+
+void AgentCore::obey(Orders orders, TimePoint now) {
+  for (StartOrder& order : orders.start) accept(std::move(order));
+  for (const StopOrder& order : orders.stop) stop(order, now);
+  if (!orders.forget.empty()) forget(orders.forget);
+  if (orders.quit) quitting_ = true;
+}
+
+void AgentCore::accept(StartOrder order) {
+  if (order.processes.empty() || attempts_.contains(order.key)) return;
+  const AttemptKey key = order.key;
+  Attempt& attempt = attempts_[key];
+  attempt.needs = order.per_process * static_cast<std::uint32_t>(order.processes.size());
+  attempt.staged = order.source.empty() || !order.workdir.empty();
+  for (const ProcessStart& process : order.processes) attempt.processes.push_back({process.rank, {}, {}});
+  attempt.order = std::move(order);
+  if (!attempt.staged) {  // also for one that waits, so that its turn finds it ready
+    effect::Stage stage{key, attempt.order.source, {}};
+    for (const ProcessStart& process : attempt.order.processes)
+      stage.folders.push_back(attempt.order.folder + "/" + process.wd_name);
+    effects_.emplace_back(std::move(stage));
+  }
+  if (attempt.order.behind) {
+    queue_.push_back(key);
+    start_what_fits();
+  } else {
+    take_room(attempt);
+  }
+}
+
+void AgentCore::start_what_fits() {
+  while (!queue_.empty()) {
+    Attempt& attempt = attempts_.at(queue_.front());
+    if (!fits(held_ + attempt.needs, options_.total)) return;
+    queue_.pop_front();
+    take_room(attempt);
+  }
+}
+
+void AgentCore::take_room(Attempt& attempt) {
+  attempt.holds = true;
+  held_ = held_ + attempt.needs;
+  attempt.phase = attempt.staged ? Phase::ready : Phase::staging;
+  if (attempt.staged && keeper_ready_) hand_over(attempt);
+}
+
+void AgentCore::hand_over(Attempt& attempt) {
+  attempt.phase = Phase::handed;
+  effects_.emplace_back(effect::Start{std::exchange(attempt.order, {})});
+}
+
+void AgentCore::stop(const StopOrder& order, TimePoint now) {
+  const auto found = attempts_.find(order.key);
+  if (found == attempts_.end() || found->second.is_over()) return;
+  Attempt& attempt = found->second;
+  if (attempt.phase != Phase::handed) {
+    end_rest(attempt, end_of(ProcessEndKind::not_started, "stopped before it was started", now));
+    start_what_fits();
+  } else if (keeper_ready_) {
+    effects_.emplace_back(effect::Stop{order.key, order.grace});
+  } else {
+    attempt.stop = std::min(order.grace, attempt.stop.value_or(order.grace));
+  }
+}
+
+void AgentCore::forget(const std::vector<AttemptKey>& keys) {
+  std::vector<AttemptKey> kept;  // those the keeper remembers too
+  for (const AttemptKey& key : keys) {
+    const auto found = attempts_.find(key);
+    if (found == attempts_.end() || !found->second.is_over()) continue;
+    if (found->second.phase == Phase::handed) kept.push_back(key);
+    attempts_.erase(found);
+  }
+  if (kept.empty()) return;
+  if (keeper_ready_)
+    effects_.emplace_back(effect::Forget{std::move(kept)});
+  else
+    forget_later_.insert(forget_later_.end(), kept.begin(), kept.end());
+}
+
+void AgentCore::staged(const AttemptKey& key, Result<void> result, TimePoint now) {
+  const auto found = attempts_.find(key);
+  if (found == attempts_.end() || found->second.staged || found->second.is_over()) return;
+  Attempt& attempt = found->second;
+  if (!result) {
+    end_rest(attempt, end_of(ProcessEndKind::start_failed,
+                             "its code could not be laid out: " + result.error().what, now));
+    return start_what_fits();
+  }
+  attempt.staged = true;
+  if (attempt.phase != Phase::staging) return;
+  attempt.phase = Phase::ready;
+  if (keeper_ready_) hand_over(attempt);
+}
+
+// ── the keeper ──
+
+void AgentCore::keeper_connected(KeeperList list, TimePoint now) {
+  keeper_notes_ = std::move(list.notes);
+  if (!forget_later_.empty()) {
+    const std::set<AttemptKey> forgotten(forget_later_.begin(), forget_later_.end());
+    std::erase_if(list.ended, [&](const ProcessEnded& end) { return forgotten.contains(end.key); });
+    effects_.emplace_back(effect::Forget{std::exchange(forget_later_, {})});
+  }
+  correct_what_was_handed(list, now);
+  adopt(list);
+  keeper_ready_ = true;
+  for (auto& [key, attempt] : attempts_) {
+    if (attempt.is_over()) continue;
+    if (attempt.phase == Phase::ready) hand_over(attempt);
+    if (attempt.phase == Phase::handed && attempt.stop)
+      effects_.emplace_back(effect::Stop{key, *std::exchange(attempt.stop, {})});
+  }
+  start_what_fits();
+  if (session_ && !hello_said_) say_hello(now);
+}
+
+void AgentCore::keeper_lost() { keeper_ready_ = false; }
+
+// What a keeper was given and the list does not know had no intent on disk, so it never ran.
+void AgentCore::correct_what_was_handed(const KeeperList& list, TimePoint now) {
+  std::set<std::pair<AttemptKey, std::uint32_t>> listed;
+  for (const KeptProcess& kept : list.running) listed.emplace(kept.started.key, kept.started.rank);
+  for (const ProcessEnded& end : list.ended) listed.emplace(end.key, end.rank);
+  for (auto& [key, attempt] : attempts_) {
+    if (attempt.phase != Phase::handed) continue;
+    for (Process& process : attempt.processes) {
+      if (process.ended || listed.contains({key, process.rank})) continue;
+      ProcessEnded end = end_of(ProcessEndKind::lost, "the node's keeper died before it started this", now);
+      end.key = key;
+      end.rank = process.rank;
+      note_end(attempt, process, std::move(end));
+    }
+  }
+}
+
+void AgentCore::adopt(const KeeperList& list) {
+  std::map<AttemptKey, std::pair<Resources, std::uint32_t>> strangers;  // of one process; how many
+  for (const ProcessEnded& end : list.ended)
+    if (!attempts_.contains(end.key)) ++strangers[end.key].second;
+  for (const KeptProcess& kept : list.running) {
+    if (attempts_.contains(kept.started.key)) continue;
+    auto& [resources, count] = strangers[kept.started.key];
+    resources = kept.resources;  // the processes of an attempt all have the same
+    ++count;
+  }
+  for (const auto& [key, one] : strangers) {
+    Attempt& attempt = attempt_of(key);
+    attempt.needs = one.first * one.second;
+    attempt.holds = true;
+    held_ = held_ + attempt.needs;
+  }
+  for (const KeptProcess& kept : list.running)
+    process_of(attempt_of(kept.started.key),
+               kept.started.rank);  // before any end makes the attempt look over
+  for (const KeptProcess& kept : list.running)
+    note_start(process_of(attempt_of(kept.started.key), kept.started.rank), kept.started);
+  for (const ProcessEnded& end : list.ended) {
+    Attempt& attempt = attempt_of(end.key);
+    note_end(attempt, process_of(attempt, end.rank), end);
+  }
+}
+
+void AgentCore::started(ProcessStarted process) {
+  Attempt& attempt = attempt_of(process.key);
+  note_start(process_of(attempt, process.rank), std::move(process));
+}
+
+void AgentCore::ended(ProcessEnded process) {
+  Attempt& attempt = attempt_of(process.key);
+  note_end(attempt, process_of(attempt, process.rank), std::move(process));
+  start_what_fits();
+}
+
+// ── what became of processes ──
+
+void AgentCore::note_start(Process& process, ProcessStarted start) {
+  if (process.started || process.ended) return;
+  if (hello_said_) report_.started.push_back(start);
+  process.started = std::move(start);
+}
+
+void AgentCore::note_end(Attempt& attempt, Process& process, ProcessEnded end) {
+  if (process.ended) return;
+  ends_unsaid_ = true;
+  if (hello_said_) report_.ended.push_back(end);
+  process.ended = std::move(end);
+  if (!attempt.holds || !attempt.is_over()) return;
+  attempt.holds = false;
+  held_ = held_ - attempt.needs;
+}
+
+void AgentCore::end_rest(Attempt& attempt, ProcessEnded how) {
+  how.key = attempt.order.key;
+  std::erase(queue_, how.key);
+  for (Process& process : attempt.processes) {
+    how.rank = process.rank;
+    note_end(attempt, process, how);
+  }
+}
+
+AgentCore::Attempt& AgentCore::attempt_of(const AttemptKey& key) {
+  const auto [at, is_new] = attempts_.try_emplace(key);
+  if (is_new) at->second.phase = Phase::handed;  // only the keeper speaks of attempts we do not know
+  return at->second;
+}
+
+AgentCore::Process& AgentCore::process_of(Attempt& attempt, std::uint32_t rank) {
+  for (Process& process : attempt.processes)
+    if (process.rank == rank) return process;
+  return attempt.processes.emplace_back(Process{rank, {}, {}});
+}
+
+}  // namespace slipway::node

@@ -1,0 +1,180 @@
+#pragma once
+// What an agent decides. Pure: no I/O, no clock, no threads; the time is handed in, and same inputs give same
+// effects. The real agent (agent.cpp) and the simulation of the control plane drive this same class.
+//
+// The driver hands over what happened, then calls take_effects() and carries them out in order. It may hand
+// over many things before it asks: what there is to report by then travels in one message.
+//
+// Promises:
+// - Hello says everything that is known: attempts that wait, processes that run, ends not yet forgotten.
+// - Reports and Orders are numbered from 1 in a session. Orders seen before are dropped; a gap, or anything
+//   out of turn, closes the session, and the next Hello puts everything right.
+// - A StartOrder whose attempt is known, in whatever state, changes nothing.
+// - An order that is not `behind` starts at once. Those that are wait first come, first served: the oldest
+//   starts as soon as it fits into the node's total less what started attempts hold, and none overtakes it.
+//   An attempt holds its resources from then until its last process here has ended.
+// - An end is remembered, and said in every Hello, until the service says `forget`.
+// - Nothing ends a process but a StopOrder. A lost connection does not.
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "domain/ids.h"
+#include "domain/protocol.h"
+#include "node/keeper_protocol.h"
+
+namespace slipway::node {
+
+namespace effect {
+struct Send {
+  SessionId session;
+  FromAgent message;
+};
+struct CloseSession {  // and dial again, after a wait
+  SessionId session;
+  std::string why;
+};
+struct Stage {  // lay out the order's source for each of its processes, then call staged()
+  AttemptKey key;
+  std::string source;
+  std::vector<std::string> folders;  // under the data folder: the wd of each process
+};
+struct Start {  // hand the whole attempt to the keeper, as one message: all its processes or none
+  StartOrder order;
+};
+struct Stop {  // the whole trees of every process of the attempt
+  AttemptKey key;
+  Duration grace{0};
+};
+struct Forget {
+  std::vector<AttemptKey> keys;
+};
+struct Quit {          // the agent ends
+  std::string reason;  // not empty: the service refuses this node for good; say why and exit 1, and leave the
+                       // keeper and its processes alone. Empty: as ordered; the keeper quits too, exit 0.
+};
+}  // namespace effect
+using Effect = std::variant<effect::Send, effect::CloseSession, effect::Stage, effect::Start, effect::Stop,
+                            effect::Forget, effect::Quit>;
+
+class AgentCore {
+ public:
+  struct Options {  // what Hello says of the node itself
+    std::string name;
+    std::string pool;
+    std::string instance;
+    std::string address;
+    std::string host;
+    std::string version;
+    bool local = false;
+    bool shares_storage = false;
+    Resources total;
+    std::vector<std::string> notes;  // the keeper's are added to them
+  };
+  explicit AgentCore(Options options);
+
+  // Known only once the service was asked; before the first connected().
+  void set_shares_storage(bool shares) { options_.shares_storage = shares; }
+
+  // The connection to the service. A session is over after disconnected(), and also once CloseSession was
+  // given out; what is said of any but the current session is ignored. Hello waits for the keeper's list.
+  void connected(SessionId session, TimePoint now);
+  void disconnected(SessionId session);
+  void received(SessionId session, ToAgent message, TimePoint now);
+
+  // The keeper. Until the first list, and from keeper_lost() to the next list, starts are held back. The
+  // list of a new keeper corrects what is believed: what was handed to the old one and is in no list was
+  // lost.
+  void keeper_connected(KeeperList list, TimePoint now);
+  void keeper_lost();
+  void started(ProcessStarted process);
+  void ended(ProcessEnded process);
+
+  // The answer to effect::Stage, in any order. A failure ends the attempt as start_failed, not the user's
+  // fault.
+  void staged(const AttemptKey& key, Result<void> result, TimePoint now);
+
+  // Heartbeats and silence. Call at wake_at() or later; calling early is harmless.
+  void tick(TimePoint now);
+  std::optional<TimePoint> wake_at() const;
+
+  std::vector<Effect> take_effects(TimePoint now);
+
+  // For tests, the simulation's invariants and the agent's own messages.
+  bool is_welcome() const { return welcome_.has_value(); }
+  Resources held() const { return held_; }
+  std::size_t waiting() const { return queue_.size(); }
+
+ private:
+  enum class Phase : std::uint8_t {
+    waiting,  // in queue_, holds nothing
+    staging,  // holds its resources; its source is being laid out
+    ready,    // holds its resources; starts with the next keeper
+    handed,   // given to the keeper
+  };
+  struct Process {
+    std::uint32_t rank = 0;
+    std::optional<ProcessStarted> started;
+    std::optional<ProcessEnded> ended;
+  };
+  struct Attempt {
+    Phase phase = Phase::waiting;
+    bool staged = false;
+    StartOrder order;  // its processes are moved out when it is handed over
+    Resources needs;   // of all its processes here
+    bool holds = false;
+    std::optional<Duration> stop;  // asked while there was no keeper to tell
+    std::vector<Process> processes;
+    bool is_over() const;
+  };
+  using Attempts = std::map<AttemptKey, Attempt>;
+
+  void say_hello(TimePoint now);
+  void close(std::string why);
+  void obey(Orders orders, TimePoint now);
+  void accept(StartOrder order);
+  void stop(const StopOrder& order, TimePoint now);
+  void forget(const std::vector<AttemptKey>& keys);
+  void start_what_fits();
+  void take_room(Attempt& attempt);
+  void hand_over(Attempt& attempt);
+  // Ends every process of the attempt that has not ended, as `how` says.
+  void end_rest(Attempt& attempt, ProcessEnded how);
+  void note_start(Process& process, ProcessStarted start);
+  void note_end(Attempt& attempt, Process& process, ProcessEnded end);
+  void adopt(const KeeperList& list);
+  void correct_what_was_handed(const KeeperList& list, TimePoint now);
+  Attempt& attempt_of(const AttemptKey& key);
+  static Process& process_of(Attempt& attempt, std::uint32_t rank);
+  bool may_quit() const;
+
+  Options options_;
+  std::vector<std::string> keeper_notes_;
+  bool keeper_ready_ = false;
+  Attempts attempts_;
+  std::deque<AttemptKey> queue_;  // behind orders, oldest first
+  Resources held_;
+  std::vector<AttemptKey> forget_later_;  // while there is no keeper
+
+  std::optional<SessionId> session_;
+  bool hello_said_ = false;
+  std::optional<Welcome> welcome_;
+  std::uint64_t report_number_ = 0;
+  std::uint64_t orders_number_ = 0;
+  Report report_;  // what the next report will say
+  TimePoint last_sent_{};
+  TimePoint last_heard_{};
+  bool heartbeat_due_ = false;
+  bool ends_unsaid_ = false;  // some end was in no Hello and no Report yet
+  bool quitting_ = false;
+  bool quit_given_ = false;
+
+  std::vector<Effect> effects_;
+};
+
+}  // namespace slipway::node

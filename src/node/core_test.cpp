@@ -1,0 +1,385 @@
+#include "node/core.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace slipway::node {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr SessionId one{1};
+constexpr SessionId two{2};
+
+AttemptKey key(std::uint32_t index, std::uint32_t attempt = 1) { return {{JobId(7), 0, index}, attempt}; }
+
+StartOrder order(std::uint32_t index, Millicores cores = 1000, bool behind = false,
+                 std::uint32_t processes = 1) {
+  StartOrder order;
+  order.key = key(index);
+  order.folder = "jobs/job_7/" + std::to_string(index);
+  order.per_process.cores = cores;
+  order.behind = behind;
+  for (std::uint32_t rank = 0; rank < processes; ++rank)
+    order.processes.push_back({rank, {"true"}, {}, "stdout.txt", "stderr.txt", "wd", {}});
+  return order;
+}
+
+// A core, and what it said and did since last asked, in words.
+class AgentCoreTest : public ::testing::Test {
+ protected:
+  AgentCore core{{.name = "n1",
+                  .pool = "lab",
+                  .instance = "i",
+                  .address = "127.64.0.1",
+                  .host = "h",
+                  .version = "v",
+                  .local = true,
+                  .shares_storage = true,
+                  .total = {.cores = 2000, .memory = 0, .gpus = 0},
+                  .notes = {"a"}}};
+  TimePoint now{std::chrono::hours(1000)};
+  std::vector<FromAgent> sent;
+  std::uint64_t number = 0;
+
+  std::vector<std::string> deeds() {
+    std::vector<std::string> words;
+    for (Effect& effect : core.take_effects(now)) words.push_back(describe(effect));
+    return words;
+  }
+  std::string describe(Effect& effect) {
+    if (auto* send = std::get_if<effect::Send>(&effect)) {
+      sent.push_back(send->message);
+      if (const auto* report = std::get_if<Report>(&send->message)) {
+        std::string text = "report " + std::to_string(report->number);
+        for (const auto& start : report->started) text += " +" + name(start.key, start.rank);
+        for (const auto& end : report->ended) text += " -" + name(end.key, end.rank) + ":" + kind(end.kind);
+        return text;
+      }
+      return "hello";
+    }
+    if (auto* start = std::get_if<effect::Start>(&effect)) return "start " + name(start->order.key);
+    if (auto* stop = std::get_if<effect::Stop>(&effect)) return "stop " + name(stop->key);
+    if (auto* stage = std::get_if<effect::Stage>(&effect)) return "stage " + name(stage->key);
+    if (auto* quit = std::get_if<effect::Quit>(&effect))
+      return "quit" + (quit->reason.empty() ? "" : " " + quit->reason);
+    if (auto* forget = std::get_if<effect::Forget>(&effect)) {
+      std::string text = "forget";
+      for (const AttemptKey& one_key : forget->keys) text += " " + name(one_key);
+      return text;
+    }
+    return "close";
+  }
+  static std::string kind(ProcessEndKind kind) {
+    const char* const names[] = {"exited", "signalled", "start_failed", "lost", "not_started"};
+    return names[static_cast<int>(kind)];
+  }
+  static std::string name(const AttemptKey& of, std::uint32_t rank = 0) {
+    return std::to_string(of.task.index) + (rank == 0 ? "" : "/" + std::to_string(rank));
+  }
+
+  void join() {
+    core.keeper_connected({}, now);
+    core.connected(one, now);
+    core.received(one, Welcome{NodeId(1)}, now);
+    ASSERT_EQ(deeds(), std::vector<std::string>{"hello"});
+  }
+  void say(Orders orders) {
+    orders.number = ++number;
+    core.received(one, std::move(orders), now);
+  }
+  void start(std::uint32_t index, std::uint32_t rank = 0) {
+    core.started({key(index), rank, 100 + index, now});
+  }
+  void end(std::uint32_t index, std::uint32_t rank = 0) {
+    ProcessEnded ended;
+    ended.key = key(index);
+    ended.rank = rank;
+    core.ended(ended);
+  }
+  using Words = std::vector<std::string>;
+};
+
+TEST_F(AgentCoreTest, HelloWaitsForTheKeeperAndSaysEverything) {
+  core.connected(one, now);
+  EXPECT_EQ(deeds(), Words{});
+  ProcessEnded ended;
+  ended.key = key(2);
+  core.keeper_connected({{{{key(1), 0, 5, now}, {.cores = 1000}}}, {ended}, {"b"}}, now);
+  EXPECT_EQ(deeds(), Words{"hello"});
+  const Hello& hello = std::get<Hello>(sent[0]);
+  EXPECT_EQ(hello.name, "n1");
+  EXPECT_EQ(hello.notes, (Words{"a", "b"}));
+  ASSERT_EQ(hello.running.size(), 1u);
+  EXPECT_EQ(hello.running[0].pid, 5);
+  ASSERT_EQ(hello.ended.size(), 1u);
+  EXPECT_TRUE(hello.waiting.empty());
+  EXPECT_EQ(core.held().cores, 1000u) << "adopted processes hold their resources";
+}
+
+TEST_F(AgentCoreTest, OrdersAreNumbered) {
+  join();
+  say({.start = {order(1)}});
+  EXPECT_EQ(deeds(), Words{"start 1"});
+  core.received(one, Orders{.number = 1, .start = {order(9)}}, now);
+  EXPECT_EQ(deeds(), Words{}) << "a repeated one is dropped";
+  core.received(one, Orders{.number = 3, .start = {order(2)}}, now);
+  EXPECT_EQ(deeds(), Words{"close"}) << "a gap ends the session";
+  core.received(one, Orders{.number = 2, .start = {order(2)}}, now);
+  EXPECT_EQ(deeds(), Words{}) << "nothing is heard from a session that is over";
+  core.connected(two, now);
+  EXPECT_EQ(deeds(), Words{"hello"});
+  EXPECT_EQ(std::get<Hello>(sent.back()).waiting, std::vector<AttemptKey>{key(1)});
+  core.received(two, Orders{.number = 1}, now);
+  EXPECT_EQ(deeds(), Words{"close"}) << "orders before Welcome";
+}
+
+TEST_F(AgentCoreTest, ReportsAreNumberedAndBatched) {
+  join();
+  say({.start = {order(1), order(2)}});
+  deeds();
+  start(1);
+  start(2);
+  end(1);
+  EXPECT_EQ(deeds(), Words{"report 1 +1 +2 -1:exited"});
+  end(2);
+  EXPECT_EQ(deeds(), Words{"report 2 -2:exited"});
+}
+
+TEST_F(AgentCoreTest, NothingIsReportedBeforeWelcome) {
+  core.keeper_connected({}, now);
+  core.connected(one, now);
+  EXPECT_EQ(deeds(), Words{"hello"});
+  start(5);
+  EXPECT_EQ(deeds(), Words{});
+  core.received(one, Welcome{NodeId(1)}, now);
+  EXPECT_EQ(deeds(), Words{"report 1 +5"});
+}
+
+TEST_F(AgentCoreTest, AStartOfAKnownAttemptChangesNothing) {
+  join();
+  say({.start = {order(1), order(2, 1000, true), order(3, 1000, true)}});
+  EXPECT_EQ(deeds(), (Words{"start 1", "start 2"}));
+  say({.start = {order(1), order(2), order(3)}});
+  EXPECT_EQ(deeds(), Words{}) << "handed over, and waiting";
+  start(1);
+  end(1);
+  EXPECT_EQ(deeds(), (Words{"start 3", "report 1 +1 -1:exited"}));
+  say({.start = {order(1)}});
+  EXPECT_EQ(deeds(), Words{}) << "ended, not forgotten";
+}
+
+TEST_F(AgentCoreTest, BehindIsFirstComeFirstServed) {
+  join();
+  say({.start = {order(1), order(2), order(3, 2000, true), order(4, 1000, true)}});
+  EXPECT_EQ(deeds(), (Words{"start 1", "start 2"}));
+  end(1);
+  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"}) << "4 would fit, but must not overtake 3";
+  end(2);
+  EXPECT_EQ(deeds(), (Words{"start 3", "report 2 -2:exited"}));
+  EXPECT_EQ(core.waiting(), 1u);
+  end(3);
+  EXPECT_EQ(deeds(), (Words{"start 4", "report 3 -3:exited"}));
+  EXPECT_EQ(core.held().cores, 1000u);
+}
+
+TEST_F(AgentCoreTest, BehindStartsAtOnceWhereThereIsRoom) {
+  join();
+  say({.start = {order(1, 1000, true), order(2, 1000, true), order(3, 1000, true)}});
+  EXPECT_EQ(deeds(), (Words{"start 1", "start 2"}));
+}
+
+TEST_F(AgentCoreTest, ResourcesAreHeldUntilTheLastProcessEnds) {
+  join();
+  say({.start = {order(1, 1000, false, 2), order(2, 1000, true)}});
+  EXPECT_EQ(deeds(), Words{"start 1"});
+  end(1, 0);
+  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"});
+  end(1, 1);
+  EXPECT_EQ(deeds(), (Words{"start 2", "report 2 -1/1:exited"}));
+}
+
+TEST_F(AgentCoreTest, StopBeforeTheStart) {
+  join();
+  say({.start = {order(1, 2000), order(2, 1000, true, 2), order(3, 1000, true)}});
+  EXPECT_EQ(deeds(), Words{"start 1"});
+  say({.stop = {{key(2)}}});
+  EXPECT_EQ(deeds(), Words{"report 1 -2:not_started -2/1:not_started"});
+  say({.stop = {{key(2)}}, .forget = {key(2)}});
+  EXPECT_EQ(deeds(), Words{}) << "idempotent, and the keeper never knew of it";
+  end(1);
+  EXPECT_EQ(deeds(), (Words{"start 3", "report 2 -1:exited"}));
+}
+
+TEST_F(AgentCoreTest, StopOfWhatRuns) {
+  join();
+  say({.start = {order(1)}, .stop = {{key(1)}}});
+  EXPECT_EQ(deeds(), (Words{"start 1", "stop 1"}));
+  say({.stop = {{key(1), Duration(0)}, {key(8)}}});
+  EXPECT_EQ(deeds(), Words{"stop 1"}) << "a harder one is passed on, one for nobody is not";
+  end(1);
+  say({.stop = {{key(1)}}});
+  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"});
+}
+
+TEST_F(AgentCoreTest, EndsAreSaidUntilForgotten) {
+  join();
+  say({.start = {order(1)}});
+  end(1);
+  EXPECT_EQ(deeds(), (Words{"start 1", "report 1 -1:exited"}));
+  core.disconnected(one);
+  core.connected(two, now);
+  core.received(two, Welcome{NodeId(1)}, now);
+  EXPECT_EQ(deeds(), Words{"hello"});
+  EXPECT_EQ(std::get<Hello>(sent.back()).ended.size(), 1u);
+  core.received(two, Orders{.number = 1, .forget = {key(1)}}, now);
+  EXPECT_EQ(deeds(), Words{"forget 1"});
+  core.disconnected(two);
+  core.connected(one, now);
+  EXPECT_EQ(deeds(), Words{"hello"});
+  EXPECT_TRUE(std::get<Hello>(sent.back()).ended.empty());
+}
+
+TEST_F(AgentCoreTest, WhatRunsIsNotForgotten) {
+  join();
+  say({.start = {order(1)}, .forget = {key(1)}});
+  EXPECT_EQ(deeds(), Words{"start 1"});
+  end(1);
+  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"});
+}
+
+TEST_F(AgentCoreTest, HeartbeatsFillTheSilence) {
+  join();
+  EXPECT_EQ(core.wake_at(), now + 500ms);
+  now += 400ms;
+  say({.start = {order(1)}});
+  start(1);
+  EXPECT_EQ(deeds(), (Words{"start 1", "report 1 +1"}));
+  now += 100ms;
+  core.tick(now);
+  EXPECT_EQ(deeds(), Words{}) << "a real report is a heartbeat too";
+  now += 400ms;
+  core.tick(now);
+  EXPECT_EQ(deeds(), Words{"report 2"});
+  now += 2s;
+  core.tick(now);
+  EXPECT_EQ(deeds(), Words{"close"}) << "nothing heard for more than silence_max";
+  EXPECT_EQ(core.wake_at(), std::nullopt);
+}
+
+TEST_F(AgentCoreTest, KeeperLost) {
+  join();
+  say({.start = {order(1), order(2)}});
+  start(1);
+  EXPECT_EQ(deeds(), (Words{"start 1", "start 2", "report 1 +1"}));
+  core.keeper_lost();
+  say({.start = {order(3)}, .stop = {{key(1)}}});
+  EXPECT_EQ(deeds(), Words{}) << "held back until there is a keeper";
+  ProcessEnded lost;
+  lost.key = key(1);
+  lost.kind = ProcessEndKind::lost;
+  core.keeper_connected({{}, {lost}, {}}, now);
+  EXPECT_EQ(deeds(), (Words{"start 3", "report 2 -2:lost -1:lost"}))
+      << "2 never reached the old keeper's journal";
+  EXPECT_EQ(core.held().cores, 1000u);
+}
+
+TEST_F(AgentCoreTest, ForgetWhileThereIsNoKeeper) {
+  join();
+  say({.start = {order(1)}});
+  end(1);
+  deeds();
+  core.keeper_lost();
+  say({.forget = {key(1)}});
+  EXPECT_EQ(deeds(), Words{});
+  ProcessEnded ended;
+  ended.key = key(1);
+  core.keeper_connected({{}, {ended}, {}}, now);
+  EXPECT_EQ(deeds(), Words{"forget 1"}) << "and not reported again";
+}
+
+TEST_F(AgentCoreTest, AdoptedAttemptsHoldAllTheirProcessesShare) {
+  ProcessEnded ended;
+  ended.key = key(1);
+  core.keeper_connected({{{{key(1), 1, 6, now}, {.cores = 1000}}}, {ended}, {}}, now);
+  EXPECT_EQ(core.held().cores, 2000u) << "rank 0 ended, rank 1 runs";
+  end(1, 1);
+  EXPECT_EQ(core.held().cores, 0u);
+}
+
+TEST_F(AgentCoreTest, Staging) {
+  join();
+  StartOrder with_source = order(1);
+  with_source.source = std::string(64, 'a');
+  StartOrder behind = order(2, 2000, true);
+  behind.source = with_source.source;
+  say({.start = {with_source, behind}});
+  EXPECT_EQ(deeds(), (Words{"stage 1", "stage 2"}));
+  core.staged(key(1), {}, now);
+  EXPECT_EQ(deeds(), Words{"start 1"});
+  core.staged(key(2), {}, now);
+  EXPECT_EQ(deeds(), Words{}) << "ready before its turn";
+  end(1);
+  EXPECT_EQ(deeds(), (Words{"start 2", "report 1 -1:exited"}));
+}
+
+TEST_F(AgentCoreTest, StagingThatFails) {
+  join();
+  StartOrder with_source = order(1, 2000);
+  with_source.source = std::string(64, 'a');
+  say({.start = {with_source, order(2, 1000, true)}});
+  EXPECT_EQ(deeds(), Words{"stage 1"});
+  core.staged(key(1), fail(ErrorCode::unavailable, "disk full"), now);
+  EXPECT_EQ(deeds(), (Words{"start 2", "report 1 -1:start_failed"}));
+  const ProcessEnded& end = std::get<Report>(sent.back()).ended[0];
+  EXPECT_FALSE(end.users_fault);
+  EXPECT_NE(end.detail.find("disk full"), std::string::npos);
+}
+
+TEST_F(AgentCoreTest, StopWhileStaging) {
+  join();
+  StartOrder with_source = order(1);
+  with_source.source = std::string(64, 'a');
+  say({.start = {with_source}});
+  say({.stop = {{key(1)}}});
+  EXPECT_EQ(deeds(), (Words{"stage 1", "report 1 -1:not_started"}));
+  core.staged(key(1), {}, now);
+  EXPECT_EQ(deeds(), Words{});
+  EXPECT_EQ(core.held().cores, 0u);
+}
+
+TEST_F(AgentCoreTest, QuitWhenNothingIsLeft) {
+  join();
+  say({.start = {order(1)}, .stop = {{key(1)}}, .quit = true});
+  EXPECT_EQ(deeds(), (Words{"start 1", "stop 1"}));
+  end(1);
+  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"}) << "the end is not written down yet";
+  say({.forget = {key(1)}});
+  EXPECT_EQ(deeds(), (Words{"forget 1", "quit"}));
+  EXPECT_EQ(deeds(), Words{}) << "said once";
+}
+
+TEST_F(AgentCoreTest, QuitWhenTheServiceIsGoneToo) {
+  join();
+  say({.start = {order(1)}, .quit = true});
+  end(1);
+  EXPECT_EQ(deeds(), (Words{"start 1", "report 1 -1:exited"}));
+  core.disconnected(one);
+  EXPECT_EQ(deeds(), Words{"quit"});
+}
+
+TEST_F(AgentCoreTest, Refused) {
+  core.keeper_connected({}, now);
+  core.connected(one, now);
+  core.received(one, Refused{"busy", false}, now);
+  EXPECT_EQ(deeds(), (Words{"hello", "close"}));
+  core.connected(two, now);
+  core.received(two, Refused{"the name is taken", true}, now);
+  EXPECT_EQ(deeds(), (Words{"hello", "close", "quit the name is taken"}));
+}
+
+}  // namespace
+}  // namespace slipway::node

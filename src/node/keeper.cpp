@@ -1,0 +1,284 @@
+#include "node/keeper.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "node/keeper_protocol.h"
+#include "node/keeper_socket.h"
+#include "node/processes.h"
+#include "node/recover.h"
+
+namespace slipway::node {
+namespace {
+
+constexpr off_t log_size_max = 1 << 20;
+constexpr std::size_t read_size = 64 << 10;
+
+enum Token : std::uint64_t { token_listener, token_agent, token_signals };
+
+void say(const std::string& text) { std::fprintf(stderr, "slipway keeper: %s\n", text.c_str()); }
+
+class KeeperLoop {
+ public:
+  KeeperLoop(Fd epoll, Fd listener, Fd signals, Processes processes, const Clock& clock)
+      : epoll_(std::move(epoll)),
+        listener_(std::move(listener)),
+        signals_(std::move(signals)),
+        processes_(std::move(processes)),
+        clock_(clock) {}
+
+  // Until an agent says quit and nothing runs any more.
+  Result<void> run() {
+    if (!control(EPOLL_CTL_ADD, listener_.get(), EPOLLIN, token_listener) ||
+        !control(EPOLL_CTL_ADD, signals_.get(), EPOLLIN, token_signals))
+      return fail(system_error("cannot watch descriptors", errno));
+    while (!quitting_ || processes_.has_running()) {
+      epoll_event events[64];
+      const int count = ::epoll_wait(epoll_.get(), events, 64, wait_time());
+      if (count < 0 && errno != EINTR) return fail(system_error("cannot wait for events", errno));
+      for (int i = 0; i < count; ++i) handle(events[i]);
+      processes_.kill_what_is_late();
+      for (const FromKeeper& event : processes_.take_events())
+        if (agent_ && has_list_) append_frame(out_, event);
+      write_agent();
+    }
+    return processes_.remove_groups();
+  }
+
+ private:
+  bool control(int operation, int fd, std::uint32_t events, std::uint64_t token) {
+    epoll_event event{.events = events, .data = {.u64 = token}};
+    return ::epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
+  }
+
+  int wait_time() const {  // in milliseconds, rounded up; forever when nothing is due
+    const std::optional<TimePoint> deadline = processes_.next_deadline();
+    if (!deadline) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - clock_.now()).count();
+    return static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
+  }
+
+  void handle(const epoll_event& event) {
+    switch (event.data.u64) {
+      case token_listener: return accept_agent();
+      case token_signals: return take_signals();
+      case token_agent:
+        if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) read_agent();
+        return;  // writing is tried at the end of every turn
+      default: return processes_.look_at_group(static_cast<int>(event.data.u64 - Processes::tree_token));
+    }
+  }
+
+  void take_signals() {
+    signalfd_siginfo info[16];
+    while (::read(signals_.get(), info, sizeof info) > 0) continue;  // several ends may share one signal
+    processes_.reap();
+  }
+
+  void accept_agent() {
+    Fd agent(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!agent) return;
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (::getsockopt(agent.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+        (peer.uid != ::geteuid() && peer.uid != 0))
+      return say(fmt::format("refused a connection of user {}", peer.uid));
+    if (!control(EPOLL_CTL_ADD, agent.get(), EPOLLIN, token_agent)) return;
+    control(EPOLL_CTL_MOD, listener_.get(), 0, token_listener);  // one agent at a time
+    agent_ = std::move(agent);
+    has_list_ = false;
+    wants_to_write_ = false;
+  }
+
+  // Reads all there is, so that what a killed agent sent last is done before the next one is heard.
+  void read_agent() {
+    bool is_open = true;
+    while (agent_ && is_open) {
+      const std::size_t before = in_.size();
+      in_.resize(before + read_size);
+      const ssize_t got = ::recv(agent_.get(), in_.data() + before, read_size, 0);
+      in_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == EAGAIN) break;
+      is_open = got > 0;
+      if (!obey_frames()) is_open = false;
+    }
+    if (!is_open) drop_agent();
+  }
+
+  bool obey_frames() {
+    std::string_view rest = in_;
+    for (;;) {
+      const auto frame = take_frame(rest);
+      Result<ToKeeper> message = KeeperAskList{};
+      if (frame && *frame) message = parse_to_keeper(**frame);
+      if (!frame || !message) {
+        say((frame ? message.error() : frame.error()).what + "; its connection is closed");
+        return false;
+      }
+      if (!*frame) break;
+      obey(std::move(*message));
+    }
+    in_.erase(0, in_.size() - rest.size());
+    if (in_.empty() && in_.capacity() > 16 * read_size) in_.shrink_to_fit();
+    return true;
+  }
+
+  void obey(ToKeeper message) {
+    if (auto* start = std::get_if<KeeperStart>(&message)) {
+      processes_.start(std::move(*start));
+    } else if (const auto* stop = std::get_if<KeeperStop>(&message)) {
+      processes_.stop(*stop);
+    } else if (const auto* forget = std::get_if<KeeperForget>(&message)) {
+      processes_.forget(*forget);
+    } else if (std::holds_alternative<KeeperAskList>(message)) {
+      append_frame(out_, FromKeeper(processes_.list()));
+      has_list_ = true;
+    } else {
+      quitting_ = true;
+      processes_.stop_everything();
+    }
+  }
+
+  void write_agent() {
+    while (agent_ && !out_.empty()) {
+      const ssize_t put = ::send(agent_.get(), out_.data(), out_.size(), MSG_NOSIGNAL);
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0 && errno != EAGAIN) out_.clear();  // it is gone; what it sent before is read all the same
+      if (put < 0) break;
+      out_.erase(0, static_cast<std::size_t>(put));
+    }
+    if (!agent_ || std::exchange(wants_to_write_, !out_.empty()) == !out_.empty()) return;
+    control(EPOLL_CTL_MOD, agent_.get(), out_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT, token_agent);
+  }
+
+  void drop_agent() {
+    control(EPOLL_CTL_DEL, agent_.get(), 0, token_agent);
+    agent_.reset();
+    in_ = {};
+    out_ = {};
+    control(EPOLL_CTL_MOD, listener_.get(), EPOLLIN, token_listener);
+  }
+
+  Fd epoll_;
+  Fd listener_;
+  Fd signals_;
+  Processes processes_;
+  const Clock& clock_;
+  Fd agent_;
+  bool has_list_ = false;  // only then are changes of it told
+  bool wants_to_write_ = false;
+  bool quitting_ = false;
+  std::string in_;
+  std::string out_;
+};
+
+// Nothing of the caller's is kept: session, signal dispositions, descriptors, working directory.
+Result<void> detach() {
+  ::close_range(STDERR_FILENO + 1, ~0u, 0);
+  ::setsid();  // fails when the caller has done it for us
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  ::signal(SIGPIPE, SIG_IGN);
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null || ::dup2(null.get(), STDIN_FILENO) < 0) return fail(system_error("cannot use /dev/null", errno));
+  if (::chdir("/") != 0) return fail(system_error("cannot enter /", errno));
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+    return fail(system_error("cannot become the parent of orphans", errno));
+  ::prctl(PR_SET_NAME, "slipway-keeper");
+  return {};
+}
+
+Result<Fd> watch_children() {
+  sigset_t children;
+  ::sigemptyset(&children);
+  ::sigaddset(&children, SIGCHLD);
+  if (::sigprocmask(SIG_SETMASK, &children, nullptr) != 0)
+    return fail(system_error("cannot block SIGCHLD", errno));
+  Fd signals(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals) return fail(system_error("cannot receive signals", errno));
+  return signals;
+}
+
+Result<void> say_ready(const std::string& log_path) {
+  const Fd log(::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!log) return fail(system_error("cannot open " + log_path, errno));
+  struct stat status {};
+  if (::fstat(log.get(), &status) == 0 && status.st_size > log_size_max && ::ftruncate(log.get(), 0) != 0)
+    return fail(system_error("cannot shorten " + log_path, errno));
+  if (auto said = write_all(STDOUT_FILENO, "ready\n", "standard output"); !said) return said;
+  // Whoever waits for the end of our output must not wait for the end of the keeper.
+  if (::dup2(STDIN_FILENO, STDOUT_FILENO) < 0 || ::dup2(log.get(), STDERR_FILENO) < 0)
+    return fail(system_error("cannot let go of the terminal", errno));
+  return {};
+}
+
+Result<void> keep(const std::string& folder) {
+  auto lock = FileLock::take(folder + "/keeper.lock");
+  if (!lock) return fail(lock.error());
+  const SystemClock clock;
+  auto boot = read_file("/proc/sys/kernel/random/boot_id");
+  if (!boot) return fail(boot.error());
+  const std::string journal_path = folder + "/keeper.journal";
+  auto ended = recover(journal_path, *boot, clock.now());
+  if (!ended) return fail(ended.error());
+
+  const KeeperIdentity identity{random_hex(8)};
+  const char* no_cgroup = std::getenv("SLIPWAY_NO_CGROUP");
+  const bool forbidden = no_cgroup != nullptr && std::string_view(no_cgroup) == "1";
+  CgroupPool cgroups(identity.id, forbidden ? CgroupPool::Mode::forbidden : CgroupPool::Mode::allowed);
+  const JournalHeader header{*boot, identity.id, cgroups.folders()};
+  auto journal = Journal::create(journal_path, {header, {}, *ended});
+  if (!journal) return fail(journal.error());
+  auto signals = watch_children();
+  if (!signals) return fail(signals.error());
+  Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return fail(system_error("cannot make an epoll", errno));
+  auto listener = listen_keeper(folder);
+  if (!listener) return fail(listener.error());
+  if (auto said = say_ready(folder + "/keeper.log"); !said) return said;
+
+  const int epoll_number = epoll.get();
+  Processes processes(identity, std::move(cgroups), std::move(*journal), header, std::move(*ended),
+                      epoll_number, clock);
+  KeeperLoop loop(std::move(epoll), std::move(*listener), std::move(*signals), std::move(processes), clock);
+  auto done = loop.run();
+  ::unlink(journal_path.c_str());
+  ::unlink((folder + "/" + keeper_socket_name).c_str());
+  return done;
+}
+
+}  // namespace
+
+int run_keeper(const KeeperOptions& options) {
+  char folder[PATH_MAX];
+  if (::realpath(options.folder.c_str(), folder) == nullptr) {
+    say(system_error("cannot use folder " + options.folder, errno).what);
+    return 1;
+  }
+  Result<void> done = detach();
+  if (done) done = keep(folder);
+  if (!done) say(done.error().what);
+  return done ? 0 : 1;
+}
+
+}  // namespace slipway::node

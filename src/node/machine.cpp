@@ -1,0 +1,75 @@
+#include "node/machine.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "base/file.h"
+
+namespace slipway::node {
+namespace {
+
+std::uint32_t usable_cores() {
+  // Grows until the kernel accepts it: machines have more cores than a cpu_set_t has bits.
+  for (int cores = CPU_SETSIZE; cores <= 1 << 20; cores *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(cores),
+                                                               [](cpu_set_t* one) { CPU_FREE(one); });
+    const std::size_t size = CPU_ALLOC_SIZE(cores);
+    if (set && ::sched_getaffinity(0, size, set.get()) == 0)
+      return static_cast<std::uint32_t>(CPU_COUNT_S(size, set.get()));
+  }
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+Bytes total_memory() {
+  const Result<std::string> info = read_file("/proc/meminfo");
+  const std::size_t at = info ? info->find("MemTotal:") : std::string::npos;
+  return at == std::string::npos ? 0 : std::strtoull(info->c_str() + at + 9, nullptr, 10) * 1024;
+}
+
+std::uint32_t gpus() {
+  std::uint32_t count = 0;
+  while (::access(fmt::format("/dev/nvidia{}", count).c_str(), F_OK) == 0) ++count;
+  return count;
+}
+
+}  // namespace
+
+Resources detect_resources() {
+  return {.cores = usable_cores() * 1000, .memory = total_memory(), .gpus = gpus()};
+}
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
+}
+
+std::string address_towards(const std::string& host, std::uint16_t port) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found) != 0) return "127.0.0.1";
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, ::freeaddrinfo);
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    // Connecting a datagram socket chooses the route, and so our address, without sending anything.
+    const Fd socket(::socket(one->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_storage own{};
+    socklen_t size = sizeof own;
+    char text[NI_MAXHOST];
+    if (socket && ::connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0 &&
+        ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+        ::getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text, sizeof text, nullptr, 0,
+                      NI_NUMERICHOST) == 0)
+      return text;
+  }
+  return "127.0.0.1";
+}
+
+}  // namespace slipway::node

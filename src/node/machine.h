@@ -1,0 +1,16 @@
+#pragma once
+// What this machine is and has.
+#include <cstdint>
+#include <string>
+
+#include "domain/job.h"
+
+namespace slipway::node {
+
+// Cores this process may use, memory, GPUs (/dev/nvidia0 …).
+Resources detect_resources();
+std::string host_name();
+// The address this machine uses towards another; 127.0.0.1 when there is no way to it. Sends nothing.
+std::string address_towards(const std::string& host, std::uint16_t port);
+
+}  // namespace slipway::node

@@ -1,0 +1,53 @@
+#include "node/order.h"
+
+#include <cstdlib>
+
+namespace slipway::node {
+namespace {
+
+std::string join(const std::vector<std::uint32_t>& numbers) {
+  std::string text;
+  for (const std::uint32_t number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  return text;
+}
+
+std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+}  // namespace
+
+KeeperStart to_keeper(const StartOrder& order, const NodePlace& place) {
+  KeeperStart start{order.key, order.per_process, order.stop_grace, {}};
+  const std::string attempt = place.data + "/" + order.folder;
+  const std::string outputs = attempt + "/outputs";
+  const std::string shared = place.data + "/" + order.shared;
+  for (const ProcessStart& ordered : order.processes) {
+    KeeperProcess& process = start.processes.emplace_back();
+    process.rank = ordered.rank;
+    process.argv = ordered.argv;
+    process.own_working_folder = order.workdir.empty();
+    process.working_folder = order.workdir.empty() ? attempt + "/" + ordered.wd_name : order.workdir;
+    // Parents first: in the common case each is one call that works.
+    process.folders = {parent_of(attempt), attempt, outputs};
+    if (process.own_working_folder) process.folders.push_back(process.working_folder);
+    if (!order.shared.empty()) process.folders.push_back(shared);
+    process.stdout_file = attempt + "/" + ordered.stdout_name;
+    process.stderr_file = attempt + "/" + ordered.stderr_name;
+
+    Environment environment = place.base;
+    for (const auto& [name, value] : ordered.environment) environment[name] = value;
+    environment["SLIPWAY_OUTPUTS"] = outputs;
+    if (!order.shared.empty()) environment["SLIPWAY_SHARED"] = shared;
+    if (place.has_gpus) environment["CUDA_VISIBLE_DEVICES"] = join(ordered.gpus);
+    for (const auto& [name, value] : environment) process.environment.push_back(name + "=" + value);
+  }
+  return start;
+}
+
+Environment base_environment() {
+  Environment base{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}};
+  for (const char* name : {"PATH", "HOME", "USER", "LANG", "TMPDIR"})
+    if (const char* value = std::getenv(name)) base[name] = value;
+  return base;
+}
+
+}  // namespace slipway::node

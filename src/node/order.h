@@ -1,0 +1,25 @@
+#pragma once
+// An order of the service as its keeper carries it out: real paths, and the whole environment. Pure.
+//
+// Under the data folder an attempt has <folder>/stdout.txt, stderr.txt, wd/ (the working folder, unless the
+// order names another) and outputs/.
+#include <string>
+
+#include "domain/job.h"
+#include "domain/protocol.h"
+#include "node/keeper_protocol.h"
+
+namespace slipway::node {
+
+struct NodePlace {
+  std::string data;  // absolute; the folders of orders lie under it
+  Environment base;  // what every process gets, unless the order says otherwise
+  bool has_gpus = false;
+};
+
+KeeperStart to_keeper(const StartOrder& order, const NodePlace& place);
+
+// PATH, HOME, USER, LANG and TMPDIR of this process, as far as they are set.
+Environment base_environment();
+
+}  // namespace slipway::node

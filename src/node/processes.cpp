@@ -1,0 +1,312 @@
+#include "node/processes.h"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "node/spawn.h"
+
+namespace slipway::node {
+namespace {
+
+constexpr Duration kill_again_after{1'000'000};
+
+ProcessUse use_of(const rusage& usage) {
+  const auto duration = [](const timeval& time) { return Duration(time.tv_sec * 1'000'000 + time.tv_usec); };
+  return {.memory_peak = static_cast<Bytes>(usage.ru_maxrss) * 1024,
+          .cpu_time = duration(usage.ru_utime) + duration(usage.ru_stime)};
+}
+
+void say(const std::string& text) { std::fprintf(stderr, "slipway keeper: %s\n", text.c_str()); }
+
+}  // namespace
+
+Processes::Processes(KeeperIdentity identity, CgroupPool cgroups, Journal journal, JournalHeader header,
+                     std::vector<ProcessEnded> ended, int epoll, const Clock& clock)
+    : identity_(std::move(identity)),
+      cgroups_(std::move(cgroups)),
+      journal_(std::move(journal)),
+      header_(std::move(header)),
+      epoll_(epoll),
+      clock_(clock) {
+  for (ProcessEnded& end : ended) attempts_[end.key].ended.push_back(std::move(end));
+}
+
+// ── what the agent asks ──
+
+void Processes::start(KeeperStart start) {
+  if (!attempts_.try_emplace(start.key).second) return;
+  const TimePoint now = clock_.now();
+  for (const KeeperProcess& process : start.processes) journal_.intend({start.key, process.rank, now});
+  pending_.push_back(std::move(start));
+}
+
+void Processes::stop(const KeeperStop& stop) {
+  start_pending();
+  const auto found = attempts_.find(stop.key);
+  if (found == attempts_.end()) return;
+  for (const Serial serial : std::vector<Serial>(found->second.running)) stop_tree(serial, stop.grace);
+}
+
+void Processes::stop_everything() {
+  start_pending();
+  std::vector<Serial> serials;
+  for (const auto& [serial, process] : running_) serials.push_back(serial);
+  for (const Serial serial : serials) stop_tree(serial, Duration(0));
+}
+
+void Processes::forget(const KeeperForget& forget) {
+  start_pending();
+  for (const AttemptKey& key : forget.keys) {
+    const auto found = attempts_.find(key);
+    if (found == attempts_.end() || !found->second.running.empty()) continue;
+    journal_.forget(key);
+    attempts_.erase(found);
+  }
+}
+
+KeeperList Processes::list() {
+  start_pending();
+  write_down();
+  KeeperList list;
+  list.notes = cgroups_.notes();
+  for (const auto& [serial, process] : running_)
+    list.running.push_back(
+        {{process.key, process.rank, process.end ? 0 : process.pid, process.started_at}, process.resources});
+  for (const auto& [key, attempt] : attempts_)
+    list.ended.insert(list.ended.end(), attempt.ended.begin(), attempt.ended.end());
+  events_.clear();  // the list says it all
+  return list;
+}
+
+// ── starting ──
+
+// Intents first: a keeper that is killed between the two leaves a process that the next one can know of.
+void Processes::start_pending() {
+  if (pending_.empty()) return;
+  const Result<void> written = journal_.flush();
+  for (const KeeperStart& start : std::exchange(pending_, {}))
+    for (const KeeperProcess& process : start.processes) {
+      if (written)
+        start_process(start, process);
+      else
+        start_failed(start, process.rank,
+                     "cannot write down that it will be started: " + written.error().what, false);
+    }
+}
+
+void Processes::start_process(const KeeperStart& start, const KeeperProcess& process) {
+  int slot = cgroups_.take();
+  const Result<int> memory_procs = cgroups_.limit_memory(slot, start.per_process.memory);
+  if (!memory_procs) {
+    cgroups_.give_back(slot);
+    return start_failed(start, process.rank, "cannot set the memory limit: " + memory_procs.error().what,
+                        false);
+  }
+  const Serial serial = ++last_serial_;
+  SpawnOptions options{.marker = identity_.marker(start.key, process.rank),
+                       .tag = identity_.tag(serial),
+                       .group = cgroups_.folder_fd(slot),
+                       .memory_procs = *memory_procs};
+  auto pid = spawn(process, options);
+  if (!pid && pid.error().groups_refused && serial == 1) {
+    // A container may have cgroups that can be made but not used.
+    cgroups_.give_up(pid.error().what);
+    slot = options.group = options.memory_procs = -1;
+    pid = spawn(process, options);
+  }
+  if (!pid) {
+    cgroups_.give_back(slot);
+    return start_failed(start, process.rank, pid.error().what, pid.error().users_fault);
+  }
+  const TimePoint now = clock_.now();
+  Process& made = running_[serial];
+  made.key = start.key;
+  made.rank = process.rank;
+  made.resources = start.per_process;
+  made.stop_grace = start.stop_grace;
+  made.slot = slot;
+  made.pid = *pid;
+  made.started_at = now;
+  by_pid_[*pid] = serial;
+  attempts_[start.key].running.push_back(serial);
+  events_.emplace_back(ProcessStarted{start.key, process.rank, *pid, now});
+}
+
+void Processes::start_failed(const KeeperStart& start, std::uint32_t rank, std::string why,
+                             bool users_fault) {
+  ProcessEnded end;
+  end.key = start.key;
+  end.rank = rank;
+  end.kind = ProcessEndKind::start_failed;
+  end.users_fault = users_fault;
+  end.detail = std::move(why);
+  end.started_at = end.ended_at = clock_.now();
+  note_end(std::move(end));
+}
+
+// ── ending ──
+
+void Processes::reap() {
+  bool orphan_ended = false;
+  for (;;) {
+    int status = 0;
+    rusage usage{};
+    const pid_t pid = ::wait4(-1, &status, WNOHANG, &usage);
+    if (pid <= 0) break;
+    const auto found = by_pid_.find(pid);
+    if (found == by_pid_.end()) {  // of some tree, left to us by its parent's end
+      orphan_ended = true;
+      continue;
+    }
+    const Serial serial = found->second;
+    by_pid_.erase(found);
+    Process& process = running_.at(serial);
+    process.pid = 0;
+    ProcessEnded& end = process.end.emplace();
+    end.key = process.key;
+    end.rank = process.rank;
+    end.kind = WIFSIGNALED(status) ? ProcessEndKind::signalled : ProcessEndKind::exited;
+    end.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+    end.use = use_of(usage);
+    end.started_at = process.started_at;
+    settle(serial);
+  }
+  if (!orphan_ended) return;
+  std::vector<Serial> ending;
+  for (const auto& [serial, process] : running_)
+    if (process.end && !is_exact(process)) ending.push_back(serial);
+  for (const Serial serial : ending) settle(serial);
+}
+
+void Processes::look_at_group(int slot) {
+  for (const auto& [serial, process] : running_)
+    if (process.slot == slot && process.end) return settle(serial);
+}
+
+// The first process has ended: is the rest gone too?
+void Processes::settle(Serial serial) {
+  Process& process = running_.at(serial);
+  if (is_tree_gone(serial)) return finish(serial);
+  if (!process.is_stopping)
+    stop_tree(serial, process.stop_grace);
+  else if (process.is_killed)
+    signal_tree(serial, SIGKILL);  // what was born while the rest was being killed
+  if (!is_exact(process)) return;  // their ends come to us as their new parent
+  watch(process);
+  if (is_tree_gone(serial)) finish(serial);  // between the first look and the watch
+}
+
+void Processes::watch(Process& process) {
+  if (std::exchange(process.is_watched, true)) return;
+  epoll_event event{.events = EPOLLPRI,
+                    .data = {.u64 = tree_token + static_cast<std::uint64_t>(process.slot)}};
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, cgroups_.events_fd(process.slot), &event) != 0)
+    say(fmt::format("cannot watch a cgroup: {}", std::strerror(errno)));  // then kill_at looks again
+}
+
+void Processes::finish(Serial serial) {
+  Process& process = running_.at(serial);
+  ProcessEnded end = std::move(*process.end);
+  end.ended_at = clock_.now();
+  if (end.kind == ProcessEndKind::signalled && cgroups_.ran_out_of_memory(process.slot))
+    end.detail = "it used more than its memory limit of " + format_bytes(process.resources.memory);
+  if (process.is_watched) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, cgroups_.events_fd(process.slot), nullptr);
+  cgroups_.give_back(process.slot);
+  std::erase(attempts_[process.key].running, serial);
+  running_.erase(serial);
+  note_end(std::move(end));
+}
+
+void Processes::note_end(ProcessEnded end) {
+  journal_.end(end);
+  attempts_[end.key].ended.push_back(end);
+  events_.emplace_back(std::move(end));
+}
+
+void Processes::stop_tree(Serial serial, Duration grace) {
+  Process& process = running_.at(serial);
+  if (grace <= Duration(0)) {
+    process.is_stopping = process.is_killed = true;
+    process.kill_at = clock_.now() + kill_again_after;
+    return signal_tree(serial, SIGKILL);
+  }
+  const TimePoint kill_at = clock_.now() + grace;
+  process.kill_at = std::min(process.kill_at.value_or(kill_at), kill_at);
+  if (!std::exchange(process.is_stopping, true)) signal_tree(serial, SIGTERM);
+}
+
+void Processes::kill_what_is_late() {
+  const TimePoint now = clock_.now();
+  std::vector<Serial> late;
+  for (const auto& [serial, process] : running_)
+    if (process.kill_at && *process.kill_at <= now) late.push_back(serial);
+  for (const Serial serial : late) {
+    stop_tree(serial, Duration(0));
+    if (running_.at(serial).end) settle(serial);
+  }
+}
+
+std::optional<TimePoint> Processes::next_deadline() const {
+  std::optional<TimePoint> next;
+  for (const auto& [serial, process] : running_)
+    if (process.kill_at && (!next || *process.kill_at < *next)) next = process.kill_at;
+  return next;
+}
+
+TreeQuery Processes::query(Serial serial) const {
+  const Process& process = running_.at(serial);
+  return {process.pid, identity_.tag(serial), identity_.marker(process.key, process.rank)};
+}
+
+void Processes::signal_tree(Serial serial, int signal) {
+  const Process& process = running_.at(serial);
+  if (is_exact(process))
+    return signal == SIGKILL ? cgroups_.kill(process.slot) : cgroups_.signal(process.slot, signal);
+  for (const FoundProcess& found : find_tree(identity_, query(serial))) send_signal(found, signal);
+}
+
+bool Processes::is_tree_gone(Serial serial) {
+  const Process& process = running_.at(serial);
+  if (is_exact(process)) return cgroups_.is_empty(process.slot);
+  // What outlives its first process has become our child, or hangs below one that has.
+  if (const auto children = own_children())
+    if (std::all_of(children->begin(), children->end(), [&](pid_t pid) { return by_pid_.contains(pid); }))
+      return true;
+  return find_tree(identity_, query(serial)).empty();
+}
+
+// ── writing down ──
+
+std::vector<FromKeeper> Processes::take_events() {
+  start_pending();
+  write_down();
+  return std::exchange(events_, {});
+}
+
+void Processes::write_down() {
+  Result<void> written = journal_.flush();
+  if (journal_.is_long(!attempts_.empty())) written = journal_.rewrite(content());
+  // Ends stay in memory and in the buffer; the next turn tries again.
+  if (!written && !journal_failed_) say(written.error().what);
+  journal_failed_ = !written;
+}
+
+JournalContent Processes::content() const {
+  JournalContent content{header_, {}, {}};
+  for (const auto& [serial, process] : running_)
+    content.open.push_back({process.key, process.rank, process.started_at});
+  for (const auto& [key, attempt] : attempts_)
+    content.ended.insert(content.ended.end(), attempt.ended.begin(), attempt.ended.end());
+  return content;
+}
+
+}  // namespace slipway::node

@@ -1,0 +1,39 @@
+#pragma once
+// Lays out the code of a job as a process's working folder.
+//
+// A process may do what it likes in its folder; the stored code must not change. So files are reflinked where
+// the file system can (milliseconds, whatever their size) and copied elsewhere, never linked. A manifest
+// comes from outside: it is checked, and no path of it is ever followed through a link.
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/result.h"
+#include "domain/snapshot.h"
+
+namespace slipway::node {
+
+// Hands over the content with this hash piece by piece; stops when `take` says false.
+using FetchBlob =
+    std::function<Result<void>(const std::string& hash, const std::function<bool(std::string_view)>& take)>;
+
+// Contents by their SHA-256, at <folder>/ab/<hash>.
+class Blobs {
+ public:
+  // Without `fetch` everything is there: the folder is the service's own. With it, what is missing is fetched
+  // once, checked against its hash, and kept.
+  Blobs(std::string folder, FetchBlob fetch) : folder_(std::move(folder)), fetch_(std::move(fetch)) {}
+  Result<Fd> open(const std::string& hash);
+  Result<Snapshot> manifest(const std::string& hash);
+
+ private:
+  Result<void> bring(const std::string& hash, const std::string& path);
+  std::string folder_;
+  FetchBlob fetch_;
+};
+
+// `folder` and its parents are made. What an earlier, interrupted try left there is replaced.
+Result<void> lay_out(const Snapshot& snapshot, Blobs& blobs, const std::string& folder);
+
+}  // namespace slipway::node
