@@ -257,6 +257,7 @@ class Controller {
   void settle_with(Node& node, const Hello& hello, const AttemptKey& key);
   void settle_room(Node& node, const Hello& hello);
   void refuse(SessionId session, std::string reason, bool final);
+  void dismiss(SessionId session, const Hello& hello);
   void lose_node(Node& node, const std::string& why);
   void refresh_node(Node& node, const std::string& reason = {});
   void remove_node_if_empty(NodeId id);

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "control/controller.h"
-#include "launch/launch.h"
+#include "domain/layout.h"
 
 namespace slipway::control {
 namespace {
@@ -341,7 +341,7 @@ Result<void> Controller::remove_job(const Caller& caller, JobId id) {
   changes_.jobs_removed.push_back(id);
   event_in(caller.workspace, "job.deleted",
            fmt::format("{} deleted {} ({})", caller.name, to_string(id), (*record)->name), {}, {});
-  outputs_.folders_removed.push_back(launch::job_folder(caller.workspace, id));
+  outputs_.folders_removed.push_back(job_folder(caller.workspace, id));
   outputs_.sources_changed = true;
   return {};
 }

@@ -62,11 +62,27 @@ void Controller::refuse(SessionId session, std::string reason, bool final) {
   outputs_.closed.emplace_back(session, std::move(reason));
 }
 
+// A node of this machine that is no longer wanted: it ends what it runs and goes. Should it need longer than
+// this connection lasts, its next Hello brings it here again.
+void Controller::dismiss(SessionId session, const Hello& hello) {
+  outputs_.messages.emplace_back(session,
+                                 Welcome{NodeId{0}, settings_.heartbeat_max, 4 * settings_.heartbeat_max});
+  Orders orders;
+  orders.number = 1;
+  orders.quit = true;
+  for (const ProcessStarted& running : hello.running) orders.stop.push_back({running.key, Duration(0)});
+  for (const AttemptKey& key : hello.waiting) orders.stop.push_back({key, Duration(0)});
+  for (const ProcessEnded& ended : hello.ended) orders.forget.push_back(ended.key);
+  outputs_.messages.emplace_back(session, std::move(orders));
+}
+
 void Controller::hello(SessionId session, const Caller& caller, const Hello& hello) {
   if (sessions_.contains(session)) return;  // repeated: what it says is old by now
   if (auto named = validate_name("node", hello.name); !named)
     return refuse(session, named.error().what, true);
-  std::string pool_name = hello.pool;
+  Node* node = find_node(caller.workspace, hello.name);
+  if (!node && hello.local) return dismiss(session, hello);
+  std::string pool_name = node && hello.local ? node->record.pool : hello.pool;
   if (pool_name.empty()) {
     std::vector<std::string> known;
     for (const auto& [key, pool] : pools_)
@@ -83,10 +99,6 @@ void Controller::hello(SessionId session, const Caller& caller, const Hello& hel
   const auto pool = pools_.find(caller.workspace + "/" + pool_name);
   if (pool == pools_.end())
     return refuse(session, fmt::format("there is no pool {} to join", pool_name), true);
-  Node* node = find_node(caller.workspace, hello.name);
-  if (!node && hello.local)
-    return refuse(session, fmt::format("node {} is no longer wanted in pool {}", hello.name, pool_name),
-                  true);
   if (node && node->record.pool != pool_name)
     return refuse(session, fmt::format("a node called {} belongs to pool {}", hello.name, node->record.pool),
                   true);

@@ -1,6 +1,6 @@
 #include "launch/launch.h"
 
-#include <fmt/format.h>
+#include "domain/layout.h"
 
 namespace slipway::launch {
 namespace {
@@ -52,22 +52,6 @@ std::vector<std::uint32_t> deal(const std::vector<std::uint32_t>& gpus, std::uin
 
 }  // namespace
 
-std::string job_folder(std::string_view workspace, JobId job) {
-  return fmt::format("workspaces/{}/jobs/{}", workspace, to_string(job));
-}
-std::string task_folder(std::string_view workspace, JobId job, std::string_view task_name) {
-  return job_folder(workspace, job) + "/" + std::string(task_name);
-}
-std::string attempt_folder(std::string_view workspace, JobId job, std::string_view task_name,
-                           std::uint32_t attempt) {
-  return fmt::format("{}/attempt-{}", task_folder(workspace, job, task_name), attempt);
-}
-
-StreamNames stream_names(std::uint32_t rank, std::uint32_t processes) {
-  if (processes == 1) return {"stdout.txt", "stderr.txt", "wd"};
-  return {fmt::format("stdout-{}.txt", rank), fmt::format("stderr-{}.txt", rank), fmt::format("wd-{}", rank)};
-}
-
 std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement) {
   const JobId job = placement.key.task.job;
   const std::uint32_t per_node = task.processes_per_node;
@@ -79,8 +63,7 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
     StartOrder order;
     order.key = placement.key;
     order.folder = attempt_folder(placement.workspace, job, placement.task_name, placement.key.attempt);
-    // Beside the tasks' folders; no task can be called this, as names begin with a letter or digit.
-    order.shared = job_folder(placement.workspace, job) + "/_shared";
+    order.shared = shared_folder(placement.workspace, job);
     order.workdir = task.workdir;
     order.source = placement.source;
     order.per_process = task.resources;

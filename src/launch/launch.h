@@ -31,18 +31,4 @@ struct Placement {
 // One order per node, in the order of placement.nodes.
 std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement);
 
-// Where the files of an attempt lie, under the data folder. The one place that knows.
-std::string job_folder(std::string_view workspace, JobId job);
-std::string task_folder(std::string_view workspace, JobId job, std::string_view task_name);
-std::string attempt_folder(std::string_view workspace, JobId job, std::string_view task_name,
-                           std::uint32_t attempt);
-
-struct StreamNames {
-  std::string out;
-  std::string err;
-  std::string wd;
-};
-// stdout.txt, stderr.txt, wd; with several processes stdout-3.txt and so on for rank 3.
-StreamNames stream_names(std::uint32_t rank, std::uint32_t processes);
-
 }  // namespace slipway::launch

@@ -31,12 +31,15 @@ class Client {
   ~Client();
 
   struct Options {
-    std::string body;
-    std::string body_file;  // sent instead of body, without reading it into memory
-    Headers headers;
+    // Every field has a value, so that callers may name only those they want: {.body = json, .deadline = 5s}.
+    std::string body{};
+    std::string body_file{};  // sent instead of body, without reading it into memory
+    Headers headers{};
     Duration deadline{0};  // for the whole exchange; 0: none
+    // When this can be read (a pipe that a signal handler writes to), the request is given up.
+    int cancel_fd = -1;
     // Set: the body of a 2xx answer is handed over piece by piece as it arrives; false stops and closes.
-    std::function<bool(std::string_view piece)> on_piece;
+    std::function<bool(std::string_view piece)> on_piece{};
   };
   Result<Response> request(std::string_view method, const std::string& target, const Options& options);
   Result<Response> request(std::string_view method, const std::string& target) {

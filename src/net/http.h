@@ -32,8 +32,8 @@ struct Request {
 
 struct Response {
   int status = 200;
-  Headers headers;
-  std::string body;
+  Headers headers{};
+  std::string body{};
 };
 
 // Percent-decoding; nullopt for a broken escape or an encoded NUL.

@@ -1,6 +1,6 @@
 #pragma once
 // An event loop on the thread that calls run(). Every callback given to net runs on that thread; only post()
-// and stop() may be called from others.
+// and stop() may be called from others. Callbacks do not throw. The loop outlives everything made on it.
 #include <functional>
 #include <memory>
 
@@ -24,7 +24,8 @@ class Loop {
   std::shared_ptr<Timer> after(Duration delay, std::function<void()> work);
 
   // Calls `ready` each time the descriptor can be read (level-triggered), until the handle is destroyed. The
-  // descriptor stays the caller's, who closes it after the handle is gone.
+  // descriptor stays the caller's, who closes it after the handle is gone; meanwhile it does not block. The
+  // handle may be dropped, and the descriptor closed, inside `ready`. nullptr when it cannot be watched.
   class Watch;
   std::shared_ptr<Watch> watch(int fd, std::function<void()> ready);
 

@@ -4,7 +4,10 @@
 //
 // What it answers by itself: 400 for what is not HTTP, 408 for a client too slow to send its request, 413 for
 // a body over its limit, 431 for headers over 32 KiB; then it closes the connection. When descriptors run out
-// it stops accepting until one is free, and never spins.
+// it stops accepting until one is free, and never spins. listen() raises the process's limit of descriptors
+// and makes SIGPIPE harmless.
+//
+// Exchanges, streams and WebSockets may be kept longer than the server, and dropped at any time.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,7 +20,8 @@
 
 namespace slipway::net {
 
-// One side of a WebSocket. Messages are whole; sends are queued in order.
+// One side of a WebSocket. Messages are whole; sends are queued in order, and what is queued is sent before a
+// close. Dropping it closes it.
 class WebSocket {
  public:
   virtual ~WebSocket() = default;
@@ -28,13 +32,14 @@ class WebSocket {
 };
 
 struct WebSocketCallbacks {
-  std::function<void(std::string)> text;
-  std::function<void(std::string)> binary;
-  std::function<void(std::string why)> closed;  // exactly once; nothing is called after it
+  std::function<void(std::string)> text{};
+  std::function<void(std::string)> binary{};
+  std::function<void(std::string why)> closed{};  // exactly once; nothing is called after it
 };
 
 // A response written piece by piece (chunked). Dropping it without finish() cuts the connection, so that the
-// client can tell a broken answer from a whole one.
+// client can tell a broken answer from a whole one. Once the client is gone, pieces are dropped and `written`
+// is not called.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -61,24 +66,29 @@ class Exchange {
 
 struct BodyPolicy {
   std::uint64_t size_max = 16u << 20;
-  std::string spool_folder;        // not empty: the body goes to a file there, not to memory
-  std::optional<Response> refuse;  // set: answered at once, the body is not read
+  std::string spool_folder{};        // not empty: the body goes to a file there, not to memory
+  std::optional<Response> refuse{};  // set: answered at once, the body is not read
 };
 
 struct ServerOptions {
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;                // 0: any free one
-  Duration header_deadline{15'000'000};  // for the request's head, from its first byte
-  Duration body_stall_max{15'000'000};   // between two reads of a body
-  double body_rate_min = 1024;           // bytes/s a body must keep up after its first 15 s
-  Duration idle_max{300'000'000};        // between two requests
+  std::uint16_t port = 0;                  // 0: any free one
+  Duration header_deadline{15'000'000};    // for the request's head, from its first byte
+  Duration body_stall_max{15'000'000};     // between two reads of a body
+  double body_rate_min = 1024;             // bytes/s a body must keep up after body_rate_grace
+  Duration body_rate_grace{15'000'000};    // from a body's beginning
+  Duration idle_max{300'000'000};          // between two requests
+  Duration answer_stall_max{300'000'000};  // a client that reads nothing of its answer; streams may wait
+  // How long a client whose answer is written may go on sending before it is cut off. Long enough to let one
+  // that was refused read why, for closing on unread bytes takes the answer from it.
+  Duration linger_max{2'000'000};
   std::size_t websocket_message_max = 64u << 20;
 };
 
 class Server {
  public:
   using Handler = std::function<void(std::shared_ptr<Exchange>)>;
-  using Policy = std::function<BodyPolicy(const Request& head)>;  // asked before a body is read
+  using Policy = std::function<BodyPolicy(const Request& head)>;  // asked for each request, before its body
 
   // Error `conflict` when the address is in use, naming it.
   static Result<std::unique_ptr<Server>> listen(Loop& loop, ServerOptions options, Policy policy,

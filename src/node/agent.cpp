@@ -21,6 +21,7 @@
 #include "net/loop.h"
 #include "node/core.h"
 #include "node/file_server.h"
+#include "node/footprint.h"
 #include "node/keeper_link.h"
 #include "node/machine.h"
 #include "node/order.h"
@@ -125,13 +126,17 @@ class Agent {
       return act();
     }
     core_.received(session, std::move(*message), clock_.now());
-    if (core_.is_welcome() && !std::exchange(said_joined_, true))
-      log::info("agent.joined", {{"node", name_}, {"service", url_.authority()}});
+    if (core_.is_welcome() && !std::exchange(said_joined_, true)) on_joined();
     if (core_.is_welcome()) {
       was_welcome_ = true;
       redial_wait_ = Duration(0);
     }
     act();
+  }
+
+  void on_joined() {
+    log::info("agent.joined", {{"node", name_}, {"service", url_.authority()}});
+    if (!was_welcome_) release_unused_memory();  // all that starting needs has been done
   }
 
   void on_closed(SessionId session, const std::string& why) {
@@ -338,7 +343,8 @@ Result<void> complete(AgentOptions& options, const net::Url& url) {
   const Resources found = detect_resources();
   if (options.total.cores == 0) options.total.cores = found.cores;
   if (options.total.memory == 0) options.total.memory = found.memory;
-  if (options.total.gpus == 0) options.total.gpus = found.gpus;
+  // A local node has the share of the machine it was given, which may be no GPU at all.
+  if (options.total.gpus == 0 && !options.local) options.total.gpus = found.gpus;
   if (options.name.empty()) options.name = host_name();
   if (options.address.empty()) options.address = address_towards(url.host, url.port);
   if (options.keeper_command.empty())

@@ -100,35 +100,45 @@ void CgroupPool::give_up(const std::string& why) {
   memory_folder_.clear();
 }
 
-std::string CgroupPool::slot_folder(int slot) const { return fmt::format("{}/slot-{}", tree_folder_, slot); }
+std::string CgroupPool::slot_folder(int number, const Slot& slot) const {
+  return fmt::format("{}/slot-{}.{}", tree_folder_, number, slot.generation);
+}
 
-Result<CgroupPool::Slot> CgroupPool::make_slot(int number) const {
-  Slot slot;
-  if (tree_folder_.empty()) return slot;
-  const std::string folder = slot_folder(number);
-  if (auto made = make_group(folder); !made) return fail(made.error());
+Result<void> CgroupPool::open_slot(int number, Slot& slot) const {
+  if (tree_folder_.empty() || slot.folder) return {};
+  const std::string folder = slot_folder(number, slot);
+  if (auto made = make_group(folder); !made) return made;
   slot.folder = Fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   slot.events = Fd(::open((folder + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
   if (!slot.folder || !slot.events) return fail(system_error("cannot open " + folder, errno));
-  return slot;
+  return {};
 }
 
 int CgroupPool::take() {
   if (tree_folder_.empty() && memory_folder_.empty()) return -1;
-  if (!free_.empty()) {
-    const int slot = free_.back();
-    free_.pop_back();
-    return slot;
+  if (free_.empty()) {
+    free_.push_back(static_cast<int>(slots_.size()));
+    slots_.emplace_back();
   }
-  const int number = static_cast<int>(slots_.size());
-  Result<Slot> made = make_slot(number);
-  if (!made) return -1;  // e.g. the machine's limit of groups: the marks find this one's tree
-  slots_.push_back(std::move(*made));
+  const int number = free_.back();
+  // E.g. the machine's limit of groups: then the marks find this one's tree.
+  if (!open_slot(number, slots_[static_cast<std::size_t>(number)])) return -1;
+  free_.pop_back();
   return number;
 }
 
-void CgroupPool::give_back(int slot) {
-  if (slot >= 0) free_.push_back(slot);
+void CgroupPool::give_back(int number) {
+  if (number < 0) return;
+  free_.push_back(number);
+  Slot& slot = slots_.at(static_cast<std::size_t>(number));
+  if (!slot.was_killed) return;
+  // Kernels since 6.14 compare how often the group of the parent and that of a child born into another one
+  // were killed, and kill the child when the numbers differ. So a group that was killed once cannot be used
+  // again.
+  ::rmdir(slot_folder(number, slot).c_str());  // still busy for a moment, perhaps; then remove() does it
+  const std::uint32_t generation = slot.generation + 1;
+  slot = Slot{};
+  slot.generation = generation;
 }
 
 int CgroupPool::folder_fd(int slot) const {
@@ -143,7 +153,7 @@ Result<int> CgroupPool::limit_memory(int number, Bytes limit) {
   if (limit != 0 && slot.memory_folder.empty()) {
     if (!tree_has_memory_ && memory_folder_.empty()) return -1;
     slot.memory_folder =
-        tree_has_memory_ ? slot_folder(number) : fmt::format("{}/slot-{}", memory_folder_, number);
+        tree_has_memory_ ? slot_folder(number, slot) : fmt::format("{}/slot-{}", memory_folder_, number);
     if (auto made = make_group(slot.memory_folder); !made) return fail(made.error());
     if (!tree_has_memory_) {
       slot.memory_procs = Fd(::open((slot.memory_folder + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
@@ -197,18 +207,22 @@ bool CgroupPool::is_empty(int number) const {
   if (control_number(read_again(slot.events), "populated") == 0) return true;
   // A process that has ended counts until the kernel has put it away, some microseconds after its parent is
   // told. It is in no list any more and can start nothing.
-  if (!group_processes(slot_folder(number)).empty()) return false;
-  const Result<std::string> stat = read_file(slot_folder(number) + "/cgroup.stat");
+  const std::string folder = slot_folder(number, slot);
+  if (!group_processes(folder).empty()) return false;
+  const Result<std::string> stat = read_file(folder + "/cgroup.stat");
   return stat && control_number(*stat, "nr_descendants") == 0;
 }
 
 void CgroupPool::signal(int number, int signal) const {
-  for (const pid_t pid : group_processes(slot_folder(number))) ::kill(pid, signal);
+  const Slot& slot = slots_.at(static_cast<std::size_t>(number));
+  for (const pid_t pid : group_processes(slot_folder(number, slot))) ::kill(pid, signal);
 }
 
-void CgroupPool::kill(int number) const {
+void CgroupPool::kill(int number) {
+  Slot& slot = slots_.at(static_cast<std::size_t>(number));
+  slot.was_killed = write_control(slot_folder(number, slot) + "/cgroup.kill", "1").has_value();
   // Kernels before 5.14 cannot at one stroke; what escapes is found when the group is looked at again.
-  if (!write_control(slot_folder(number) + "/cgroup.kill", "1")) signal(number, SIGKILL);
+  if (!slot.was_killed) signal(number, SIGKILL);
 }
 
 Result<void> CgroupPool::remove() {

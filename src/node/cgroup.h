@@ -29,7 +29,7 @@ class CgroupPool {
 
   // Trees are known exactly.
   bool is_exact() const { return !tree_folder_.empty(); }
-  // The kernel has refused to start the first process in a group: from now on without them.
+  // Starting a process in a group has been tried and does not work here: from now on without them.
   void give_up(const std::string& why);
 
   // An empty group for one process; -1 where there are none, which every function below takes as well.
@@ -45,13 +45,15 @@ class CgroupPool {
 
   bool is_empty(int slot) const;
   void signal(int slot, int signal) const;  // to all its processes
-  void kill(int slot) const;                // all of them at once
+  void kill(int slot);                      // all of them at once
   int events_fd(int slot) const;            // EPOLLPRI when it may have become empty
 
   Result<void> remove();  // all groups; they are empty
 
  private:
   struct Slot {
+    std::uint32_t generation = 0;  // of its v2 group
+    bool was_killed = false;
     Fd folder;  // v2
     Fd events;
     std::string memory_folder;    // where the limit is set; empty: none yet
@@ -62,10 +64,10 @@ class CgroupPool {
   };
   void find_trees(const std::string& group_name);
   void find_memory(const std::string& group_name);
-  Result<Slot> make_slot(int number) const;
+  Result<void> open_slot(int number, Slot& slot) const;
   Result<void> set_limit(Slot& slot, Bytes limit);
   std::uint64_t oom_kills(const Slot& slot) const;
-  std::string slot_folder(int slot) const;
+  std::string slot_folder(int number, const Slot& slot) const;
 
   std::string tree_folder_;    // v2, one group of ours
   std::string memory_folder_;  // v1, likewise

@@ -57,8 +57,4 @@ class FileServer {
   std::map<std::uint64_t, Waiting> waiting_;
 };
 
-// Opens `path` under `root` without ever leaving it, whatever links say. Only files and folders: an open of
-// anything else could block or do something.
-Result<Fd> open_beneath(const std::string& root, const std::string& path);
-
 }  // namespace slipway::node

@@ -23,6 +23,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "node/footprint.h"
 #include "node/keeper_protocol.h"
 #include "node/keeper_socket.h"
 #include "node/processes.h"
@@ -198,7 +199,8 @@ Result<void> detach() {
   ::close_range(STDERR_FILENO + 1, ~0u, 0);
   ::setsid();  // fails when the caller has done it for us
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
-  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGPIPE, SIG_IGN);  // errors of write tell
+  ::signal(SIGXFSZ, SIG_IGN);
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null || ::dup2(null.get(), STDIN_FILENO) < 0) return fail(system_error("cannot use /dev/null", errno));
   if (::chdir("/") != 0) return fail(system_error("cannot enter /", errno));
@@ -261,6 +263,7 @@ Result<void> keep(const std::string& folder) {
   Processes processes(identity, std::move(cgroups), std::move(*journal), header, std::move(*ended),
                       epoll_number, clock);
   KeeperLoop loop(std::move(epoll), std::move(*listener), std::move(*signals), std::move(processes), clock);
+  release_unused_memory();
   auto done = loop.run();
   ::unlink(journal_path.c_str());
   ::unlink((folder + "/" + keeper_socket_name).c_str());

@@ -37,7 +37,9 @@ Result<Fd> start_program(const std::vector<std::string>& command, pid_t& pid) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  const int error = ::posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environ);
+  char shown[] = "slipway";  // in lists of processes, instead of /proc/self/exe
+  argv[0] = shown;
+  const int error = ::posix_spawn(&pid, command[0].c_str(), &actions, &attributes, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   if (error != 0) return fail(system_error("cannot start the keeper (" + command[0] + ")", error));

@@ -60,7 +60,7 @@ TEST_P(KeeperTest, WhatAProcessSees) {
   KeeperStart start =
       keeper.script(1,
                     "echo out; echo err >&2; pwd; cat; echo $GREETING $SLIPWAY_KEEPER;"
-                    "trap '' TERM; kill -0 $$; ls /proc/$$/fd | tr '\\n' ' '; ps -o pgid=,sid= -p $$");
+                    "trap '' TERM; kill -0 $$; ls /proc/$$/fd | tr '\\n' ' '; cut -d' ' -f5,6 /proc/$$/stat");
   start.processes[0].environment.push_back("GREETING=hello");
   keeper.send(start);
   const pid_t pid = static_cast<pid_t>(keeper.started().pid);

@@ -38,12 +38,17 @@ Processes::Processes(KeeperIdentity identity, CgroupPool cgroups, Journal journa
       epoll_(epoll),
       clock_(clock) {
   for (ProcessEnded& end : ended) attempts_[end.key].ended.push_back(std::move(end));
+  if (!cgroups_.is_exact()) return;
+  const int slot = cgroups_.take();
+  const Result<void> tried = try_group(cgroups_.folder_fd(slot));
+  cgroups_.give_back(slot);
+  if (!tried) cgroups_.give_up(tried.error().what);
 }
 
 // ── what the agent asks ──
 
 void Processes::start(KeeperStart start) {
-  if (!attempts_.try_emplace(start.key).second) return;
+  if (start.processes.empty() || !attempts_.try_emplace(start.key).second) return;
   const TimePoint now = clock_.now();
   for (const KeeperProcess& process : start.processes) journal_.intend({start.key, process.rank, now});
   pending_.push_back(std::move(start));
@@ -104,7 +109,7 @@ void Processes::start_pending() {
 }
 
 void Processes::start_process(const KeeperStart& start, const KeeperProcess& process) {
-  int slot = cgroups_.take();
+  const int slot = cgroups_.take();
   const Result<int> memory_procs = cgroups_.limit_memory(slot, start.per_process.memory);
   if (!memory_procs) {
     cgroups_.give_back(slot);
@@ -112,17 +117,11 @@ void Processes::start_process(const KeeperStart& start, const KeeperProcess& pro
                         false);
   }
   const Serial serial = ++last_serial_;
-  SpawnOptions options{.marker = identity_.marker(start.key, process.rank),
-                       .tag = identity_.tag(serial),
-                       .group = cgroups_.folder_fd(slot),
-                       .memory_procs = *memory_procs};
-  auto pid = spawn(process, options);
-  if (!pid && pid.error().groups_refused && serial == 1) {
-    // A container may have cgroups that can be made but not used.
-    cgroups_.give_up(pid.error().what);
-    slot = options.group = options.memory_procs = -1;
-    pid = spawn(process, options);
-  }
+  const SpawnOptions options{.marker = identity_.marker(start.key, process.rank),
+                             .tag = identity_.tag(serial),
+                             .group = cgroups_.folder_fd(slot),
+                             .memory_procs = *memory_procs};
+  const auto pid = spawn(process, options);
   if (!pid) {
     cgroups_.give_back(slot);
     return start_failed(start, process.rank, pid.error().what, pid.error().users_fault);

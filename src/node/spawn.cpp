@@ -42,6 +42,7 @@ struct Plan {
   int group_procs = -1;  // cgroup.procs of the group, where the child cannot be born into it
   sigset_t signals{};    // to be unblocked
   pid_t keeper = 0;
+  bool only_exits = false;
 
   Step failed = Step::none;
   int error = 0;
@@ -102,7 +103,8 @@ SLIPWAY_IN_CHILD Step prepare_and_execute(Plan& plan) {
   if (!open_as(STDERR_FILENO, plan.failed_path)) return Step::file;
   plan.failed_path = process.working_folder.c_str();
   if (::chdir(plan.failed_path) != 0) return Step::working_folder;
-  ::signal(SIGPIPE, SIG_DFL);  // the only one the keeper does not leave at its default
+  ::signal(SIGPIPE, SIG_DFL);  // the keeper leaves all others at their defaults
+  ::signal(SIGXFSZ, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &plan.signals, nullptr);
   execute(plan);
   return Step::execute;
@@ -110,6 +112,7 @@ SLIPWAY_IN_CHILD Step prepare_and_execute(Plan& plan) {
 
 SLIPWAY_IN_CHILD int child_main(void* argument) {
   Plan& plan = *static_cast<Plan*>(argument);
+  if (plan.only_exits) ::_exit(0);
   plan.failed = prepare_and_execute(plan);
   plan.error = errno;
   ::_exit(127);
@@ -256,6 +259,17 @@ class SignalsBlocked {  // so that none reaches the child while it borrows our m
   sigset_t before_{};
 };
 
+pid_t clone_blocked(Plan& plan) {
+  const SignalsBlocked blocked;
+  return clone_child(plan);
+}
+
+int wait_for(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  return status;
+}
+
 }  // namespace
 
 tl::expected<pid_t, SpawnFailure> spawn(const KeeperProcess& process, const SpawnOptions& options) {
@@ -269,20 +283,25 @@ tl::expected<pid_t, SpawnFailure> spawn(const KeeperProcess& process, const Spaw
   plan.keeper = ::getpid();
   ::sigemptyset(&plan.signals);
 
-  pid_t pid = -1;
-  {
-    const SignalsBlocked blocked;
-    pid = clone_child(plan);
-  }
-  if (pid < 0) {
-    // Anything but a shortage says that this kernel or container does not allow the group.
-    SpawnFailure failure{fmt::format("cannot create a process: {}", std::strerror(errno))};
-    failure.groups_refused = options.group >= 0 && !is_shortage(errno);
-    return tl::unexpected(std::move(failure));
-  }
+  const pid_t pid = clone_blocked(plan);
+  if (pid < 0)
+    return tl::unexpected(SpawnFailure{fmt::format("cannot create a process: {}", std::strerror(errno))});
   if (plan.failed == Step::none) return pid;
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  wait_for(pid);
   return tl::unexpected(describe(plan));
+}
+
+Result<void> try_group(int group) {
+  SpawnOptions options;
+  options.group = group;
+  Plan plan;
+  plan.options = &options;
+  plan.only_exits = true;
+  const pid_t pid = clone_blocked(plan);
+  if (pid < 0) return fail(system_error("no process can be started in a cgroup", errno));
+  if (wait_for(pid) != 0)
+    return fail(ErrorCode::unavailable, "the kernel kills what is started in a cgroup from outside it");
+  return {};
 }
 
 }  // namespace slipway::node

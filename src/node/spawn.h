@@ -10,6 +10,7 @@
 #include <string>
 #include <tl/expected.hpp>
 
+#include "base/result.h"
 #include "node/keeper_protocol.h"
 
 namespace slipway::node {
@@ -24,12 +25,15 @@ struct SpawnOptions {
 struct SpawnFailure {
   std::string what;  // cannot start ./train: No such file or directory (in folder /…/wd)
   bool users_fault = false;
-  bool groups_refused = false;  // the kernel does not let children be born into a cgroup
 };
 
 // The child leads its own session and process group, dies with the keeper, has every signal at its default
 // and nothing open but its standard streams. Call from a single-threaded process with /dev/null as its own
 // stdin.
 tl::expected<pid_t, SpawnFailure> spawn(const KeeperProcess& process, const SpawnOptions& options);
+
+// Whether children can be born into this v2 group and live: containers may forbid the first, and some kernels
+// (see cgroup.cpp) break the second. Tried with a child that only exits.
+Result<void> try_group(int group);
 
 }  // namespace slipway::node

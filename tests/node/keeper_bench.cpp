@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -165,6 +167,25 @@ std::string memory_of(pid_t pid) {
   return line + " " + pss;
 }
 
+// CPU seconds of this process and of the keeper, with all they have waited for. On a machine that others use
+// too, the ratio of these says more than that of the times.
+double cpu_used(pid_t keeper) {
+  double total = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    ::getrusage(who, &usage);
+    total += static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+             static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+  }
+  const auto stat = read_file(fmt::format("/proc/{}/stat", keeper));
+  long user = 0, system = 0, children_user = 0, children_system = 0;
+  std::sscanf(stat->c_str() + stat->rfind(')') + 1,
+              " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld %ld %ld", &user, &system, &children_user,
+              &children_system);
+  return total + static_cast<double>(user + system + children_user + children_system) /
+                     static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
 long steal_ticks() {
   const auto stat = read_file("/proc/stat");
   long user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, steal = 0;
@@ -189,16 +210,31 @@ int main(int argc, char** argv) {
   send_all(keeper, out);
   receive(keeper, [](const FromKeeper&) {});
   std::printf("keeper idle: %s\n", memory_of(keeper.pid).c_str());
-  std::printf("%-6s %12s %22s %26s %8s\n", "round", "bare /s", "keeper, 2 folders", "keeper, whole layout",
-              "steal");
+  struct Way {
+    const char* name;
+    std::function<double(int round)> run;
+  };
+  const Way ways[] = {
+      {"bare loop", [&](int) { return bare_loop(count); }},
+      {"keeper, 2 folders",
+       [&](int round) { return through_keeper(keeper, base + "/data", 2 * round, count, false); }},
+      {"keeper, whole layout",
+       [&](int round) { return through_keeper(keeper, base + "/data", 2 * round + 1, count, true); }},
+  };
   bare_loop(200);
   for (int round = 1; round <= rounds; ++round) {
-    const long steal = steal_ticks();
-    const double bare = bare_loop(count);
-    const double two = through_keeper(keeper, base + "/data", 2 * round, count, false);
-    const double whole = through_keeper(keeper, base + "/data", 2 * round + 1, count, true);
-    std::printf("%-6d %12.0f %12.0f (%5.1f %%) %16.0f (%5.1f %%) %8ld\n", round, count / bare, count / two,
-                100 * bare / two, count / whole, 100 * bare / whole, steal_ticks() - steal);
+    double bare_time = 0;
+    double bare_cpu = 0;
+    for (const Way& way : ways) {
+      const long steal = steal_ticks();
+      const double cpu_before = cpu_used(keeper.pid);
+      const double time = way.run(round);
+      const double cpu = cpu_used(keeper.pid) - cpu_before;
+      if (bare_time == 0) bare_time = time, bare_cpu = cpu;
+      std::printf("round %d  %-22s %6.0f/s  %5.1f %% of bare   %6.0f us CPU each, %5.1f %%   steal %ld\n",
+                  round, way.name, count / time, 100 * bare_time / time, 1e6 * cpu / count,
+                  100 * bare_cpu / cpu, steal_ticks() - steal);
+    }
   }
   std::printf("keeper after: %s\n", memory_of(keeper.pid).c_str());
   out.clear();

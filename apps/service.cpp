@@ -1,0 +1,294 @@
+#include "apps/service.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+
+#include "api/api.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/sha256.h"
+#include "control/loop.h"
+#include "net/client.h"
+#include "net/server.h"
+#include "node/machine.h"
+#include "provision/local.h"
+#include "store/sqlite.h"
+#include "wire/records.h"
+
+namespace slipway {
+namespace {
+
+constexpr const char* probe_name = "storage-probe";
+
+int complain(const Error& error) {
+  std::fprintf(stderr, "error: %s\n", error.what.c_str());
+  if (!error.hint.empty()) std::fprintf(stderr, "try:   %s\n", error.hint.c_str());
+  return 1;
+}
+
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1" || address == "localhost";
+}
+
+// What a turn wants done, handed from the control thread to the network's.
+class ServiceEffects final : public control::Effects {
+ public:
+  explicit ServiceEffects(net::Loop& loop) : loop_(loop) {}
+  api::Api* api = nullptr;
+  provision::LocalProvisioner* local = nullptr;
+
+  void carry_out(control::Outputs outputs, const control::Controller& controller) override {
+    const bool changed = outputs.local_nodes_changed;
+    auto nodes = changed ? controller.local_nodes() : std::vector<NodeRecord>();
+    if (!changed && outputs.messages.empty() && outputs.closed.empty() && outputs.events.empty() &&
+        outputs.folders_removed.empty())
+      return;
+    loop_.post([this, changed, nodes = std::move(nodes),
+                outputs = std::make_shared<control::Outputs>(std::move(outputs))] {
+      api->carry_out(std::move(*outputs));
+      if (changed) local->want(nodes);
+    });
+  }
+  void cut_all_sessions(const std::string& why) override {
+    loop_.post([this, why] { api->cut_all_sessions(why); });
+  }
+
+ private:
+  net::Loop& loop_;
+};
+
+// The admin's token and the local agents' join token, made at the first start and kept in files only their
+// owner can read.
+Result<void> ensure_token(const std::string& file, const TokenRecord& wanted, std::vector<TokenRecord>& known,
+                          std::vector<TokenRecord>& added) {
+  std::string secret;
+  if (auto text = read_file(file)) {
+    secret = *text;
+    while (!secret.empty() && secret.back() == '\n') secret.pop_back();
+  }
+  if (secret.empty()) {
+    secret = "slipway_" + random_hex(24);
+    if (auto written = write_file_durably(file, secret + "\n", 0600); !written) return written;
+  }
+  const std::string hash = sha256_hex(secret);
+  for (const TokenRecord& token : known)
+    if (token.hash == hash) return {};
+  TokenRecord token = wanted;
+  token.id = "token_" + random_hex(4);
+  token.hash = hash;
+  known.push_back(token);
+  added.push_back(token);
+  return {};
+}
+
+class Service {
+ public:
+  explicit Service(const cli::UpOptions& options) : options_(options), effects_(loop_) {}
+
+  // `ready` is told the address once requests are answered.
+  Result<void> run(const std::function<void(const std::string& url)>& ready) {
+    return prepare_folder()
+        .and_then([&] { return open_store(); })
+        .and_then([&] { return listen(); })
+        .and_then([&] { return start(); })
+        .map([&] {
+          ready(url_);
+          loop_.run();
+          control_->join();
+        });
+  }
+
+ private:
+  Result<void> prepare_folder() {
+    std::error_code error;
+    data_ = std::filesystem::absolute(options_.data, error).lexically_normal().string();
+    while (data_.size() > 1 && data_.back() == '/') data_.pop_back();
+    if (auto made = make_folders(data_, 0700); !made) return made;
+    if (auto made = make_folders(data_ + "/nodes", 0700); !made) return made;
+    auto lock = FileLock::take(data_ + "/service.lock");
+    if (!lock) {
+      const int holder = FileLock::holder(data_ + "/service.lock");
+      return fail(ErrorCode::conflict,
+                  fmt::format("a service already runs on {} (process {})", data_, holder),
+                  "use it, stop it with slipway down, or give this one another --data folder");
+    }
+    lock_.emplace(std::move(*lock));
+    nonce_ = random_hex(16);
+    return write_file_durably(data_ + "/" + probe_name, nonce_, 0644);
+  }
+
+  Result<void> open_store() {
+    auto store = store::open_sqlite(data_ + "/slipway.db");
+    if (!store) return fail(store.error());
+    store_ = std::move(*store);
+    auto loaded = store_->load();
+    if (!loaded)
+      return fail(loaded.error().code,
+                  fmt::format("{}/slipway.db cannot be used: {}", data_, loaded.error().what),
+                  "nothing was changed; restore it from a copy, or start with another --data folder");
+    tokens_ = loaded->tokens;
+    control::Changes changes;
+    const TokenRecord admin{"", "admin", "default", Role::admin, "", clock_.now()};
+    const TokenRecord joining{"", "local-nodes", "default", Role::node, "", clock_.now()};
+    if (auto made = ensure_token(data_ + "/token", admin, tokens_, changes.tokens); !made) return made;
+    if (auto made = ensure_token(data_ + "/node-token", joining, tokens_, changes.tokens); !made) return made;
+    if (changes.tokens.empty()) return {};
+    return store_->save(changes);
+  }
+
+  Result<void> listen() {
+    auto parsed = net::parse_url(options_.listen);
+    if (!parsed)
+      return fail(ErrorCode::invalid, fmt::format("--listen {} is not ADDRESS:PORT", options_.listen),
+                  "write it like 127.0.0.1:8470");
+    if (!is_loopback(parsed->host) && !options_.insecure)
+      return fail(ErrorCode::denied,
+                  fmt::format("listening on {} would send tokens and code over the network in the clear",
+                              parsed->host),
+                  "listen on 127.0.0.1, or add --insecure where the network is trusted");
+    net::ServerOptions server;
+    server.address = parsed->host == "localhost" ? "127.0.0.1" : parsed->host;
+    server.port = parsed->port;
+    auto listening = net::Server::listen(
+        loop_, server, [this](const net::Request& head) { return api_->policy(head); },
+        [this](std::shared_ptr<net::Exchange> exchange) { api_->handle(std::move(exchange)); });
+    if (!listening) return fail(listening.error());
+    server_ = std::move(*listening);
+    const std::string host = parsed->host == "0.0.0.0" ? "127.0.0.1"
+                             : parsed->host == "::"    ? "::1"
+                                                       : parsed->host;
+    url_ = fmt::format("http://{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]",
+                       server_->port());
+    return {};
+  }
+
+  Result<void> start() {
+    control::Settings settings;
+    settings.machine.total = node::detect_resources();
+    control_ = std::make_unique<control::Loop>(*store_, settings, clock_, effects_);
+    api_ = std::make_unique<api::Api>(loop_, *control_, clock_,
+                                      api::ApiOptions{data_, probe_name, nonce_, clock_.now(),
+                                                      [this](bool keep_running) { stop(keep_running); }});
+    api_->set_tokens(tokens_);
+    api_->set_url(url_);
+    local_ = std::make_unique<provision::LocalProvisioner>(
+        loop_, provision::LocalOptions{std::filesystem::read_symlink("/proc/self/exe").string(), data_, url_,
+                                       data_ + "/node-token"});
+    effects_.api = api_.get();
+    effects_.local = local_.get();
+    loop_.on_signals({SIGTERM, SIGINT}, [this](int) { stop(false); });
+    if (auto started = control_->start(); !started) return started;
+    api_->remove_unused_blobs();
+    const std::string about = wire::format_object({{"url", wire::quote(url_)},
+                                                   {"pid", std::to_string(::getpid())},
+                                                   {"token_file", wire::quote(data_ + "/token")}});
+    return write_file_durably(data_ + "/service.json", about + "\n", 0644);
+  }
+
+  void stop(bool keep_running) {
+    if (std::exchange(stopping_, true)) return;
+    log::info("service.stopping", {{"keep_running", keep_running}});
+    control_->stop_in_order(keep_running);
+    // The control thread ends when nothing runs any more; waited for beside the loop, which still carries its
+    // messages.
+    waiter_ = std::jthread([this, keep_running] {
+      control_->join();
+      loop_.post([this, keep_running] {
+        if (keep_running) return finish();
+        local_->wait_until_gone(Duration(10'000'000), [this] { finish(); });
+      });
+    });
+  }
+
+  void finish() {
+    ::unlink((data_ + "/service.json").c_str());
+    server_->stop();
+    loop_.stop();
+  }
+
+  cli::UpOptions options_;
+  SystemClock clock_;
+  std::string data_, url_, nonce_;
+  std::optional<FileLock> lock_;
+  std::vector<TokenRecord> tokens_;
+  net::Loop loop_;
+  ServiceEffects effects_;
+  std::unique_ptr<control::Store> store_;
+  std::unique_ptr<control::Loop> control_;
+  std::unique_ptr<api::Api> api_;
+  std::unique_ptr<provision::LocalProvisioner> local_;
+  std::unique_ptr<net::Server> server_;
+  bool stopping_ = false;
+  std::jthread waiter_;
+};
+
+void announce(const std::string& data, const std::string& url) {
+  std::printf("slipway is up at %s\nthe token lies in %s/token\n", url.c_str(), data.c_str());
+  std::fflush(stdout);
+}
+
+int serve(const cli::UpOptions& options, const std::function<void(const std::string&)>& ready) {
+  Service service(options);
+  const auto ran = service.run(ready);
+  return ran ? 0 : complain(ran.error());
+}
+
+// The child goes on alone, its talk in service.log; the parent answers when it is ready, or with what it
+// said.
+int serve_detached(const cli::UpOptions& options) {
+  if (auto made = make_folders(options.data, 0700); !made) return complain(made.error());
+  int ready[2];
+  if (::pipe2(ready, O_CLOEXEC) != 0) return complain(system_error("cannot make a pipe", errno));
+  std::fflush(nullptr);
+  const pid_t child = ::fork();  // nothing is open and no thread runs yet, so this is cheap and safe
+  if (child < 0) return complain(system_error("cannot start the service", errno));
+  if (child == 0) {
+    ::close(ready[0]);
+    ::setsid();
+    const std::string log_file = options.data + "/service.log";
+    const int log = ::open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    const int null = ::open("/dev/null", O_RDWR);
+    const int errors = ::dup(2);
+    ::fcntl(errors, F_SETFD, FD_CLOEXEC);
+    ::dup2(null, 0);
+    ::dup2(null, 1);
+    const int status = serve(options, [&](const std::string& url) {
+      ::dup2(log >= 0 ? log : null, 2);
+      ::close(errors);
+      if (::write(ready[1], url.data(), url.size()) < 0)
+        log::warning("service.announce", {{"why", "the caller is gone"}});
+      ::close(ready[1]);
+    });
+    ::_exit(status);
+  }
+  ::close(ready[1]);
+  std::string url;
+  char buffer[256];
+  for (ssize_t got; (got = ::read(ready[0], buffer, sizeof buffer)) > 0;)
+    url.append(buffer, static_cast<std::size_t>(got));
+  ::close(ready[0]);
+  if (url.empty()) return 1;  // it has said why
+  announce(std::filesystem::absolute(options.data).lexically_normal().string(), url);
+  return 0;
+}
+
+}  // namespace
+
+int run_service(const cli::UpOptions& options) {
+  if (options.detach) return serve_detached(options);
+  return serve(options, [&](const std::string& url) {
+    announce(std::filesystem::absolute(options.data).lexically_normal().string(), url);
+  });
+}
+
+}  // namespace slipway

@@ -1,0 +1,135 @@
+#pragma once
+// The native REST API: parse, call the control loop, render. Runs on the network's thread and keeps no state
+// that matters.
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/blobs.h"
+#include "api/events.h"
+#include "api/file_source.h"
+#include "api/node_sessions.h"
+#include "api/router.h"
+#include "api/worker.h"
+#include "control/loop.h"
+#include "net/server.h"
+#include "net/tail.h"
+
+namespace slipway::api {
+
+struct ApiOptions {
+  std::string data;   // the data folder, absolute
+  std::string probe;  // a file in it, by which agents see whether they share it
+  std::string nonce;  // what that file says
+  TimePoint started_at{};
+  std::function<void(bool keep_running)> stop;  // asked for over the API
+};
+
+class Api {
+ public:
+  Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions options);
+
+  void handle(std::shared_ptr<net::Exchange> exchange);
+  net::BodyPolicy policy(const net::Request& head);
+
+  // After a turn of the control loop; on the network's thread.
+  void carry_out(control::Outputs outputs);
+  void cut_all_sessions(const std::string& why) { sessions_.close_all(why); }
+  void set_tokens(std::vector<TokenRecord> tokens) { tokens_ = std::move(tokens); }
+  void set_url(std::string url) { url_ = std::move(url); }
+
+  const Router& router() const { return router_; }
+  Worker& worker() { return worker_; }
+  void remove_unused_blobs();
+
+ private:
+  // (event_routes.cpp, job_routes.cpp, log_routes.cpp, pool_routes.cpp, service_routes.cpp, files.cpp)
+  void add_event_routes();
+  void add_job_routes();
+  void add_log_routes();
+  void add_pool_routes();
+  void add_service_routes();
+  void add_file_routes();
+
+  struct Identity {
+    control::Caller caller;
+    Role role = Role::viewer;
+  };
+  std::optional<Identity> identify(const net::Request& request) const;
+
+  // Runs `work` as a change of the control state; its result is rendered and sent once it is saved.
+  template <class T>
+  void change(const Call& call, std::function<Result<T>(control::Controller&)> work,
+              std::function<net::Response(const T&)> render) {
+    control_.change(
+        [call, work = std::move(work),
+         render = std::move(render)](control::Controller& controller) -> std::function<void()> {
+          auto result = std::make_shared<Result<T>>(work(controller));
+          return [call, result, render] {
+            call.loop().post(
+                [call, result, render] { call.send(*result ? render(**result) : problem(result->error())); });
+          };
+        },
+        [call](const Error& error) { call.loop().post([call, error] { call.send(problem(error)); }); });
+  }
+  template <class T>
+  void read(const Call& call, std::function<Result<T>(control::Controller&)> work,
+            std::function<void(const T&)> then) {
+    control_.read([call, work = std::move(work), then = std::move(then)](control::Controller& controller) {
+      auto result = std::make_shared<Result<T>>(work(controller));
+      call.loop().post(
+          [call, result, then] { *result ? then(**result) : call.send(problem(result->error())); });
+    });
+  }
+  template <class T>
+  void answer(const Call& call, std::function<Result<T>(control::Controller&)> work,
+              std::function<net::Response(const T&)> render) {
+    read<T>(call, std::move(work),
+            [call, render = std::move(render)](const T& value) { call.send(render(value)); });
+  }
+
+  // Where the files of an attempt lie. (files.cpp)
+  struct AttemptPlace {
+    JobRecord job;
+    TaskRecord task;
+    std::uint32_t attempt = 0;  // 0: there is none yet
+    bool ended = false;
+    std::uint32_t processes = 1;
+    std::uint32_t processes_per_node = 1;
+    std::vector<std::string> nodes;
+    std::vector<bool> here;  // by node: its files lie in our data folder
+  };
+  Result<AttemptPlace> find_place(control::Controller& controller, const control::Caller& caller,
+                                  const std::string& job, const std::string& task,
+                                  std::optional<std::uint32_t> attempt) const;
+  std::shared_ptr<FileSource> source_of(const AttemptPlace& place, std::uint32_t rank);
+  void send_file(const Call& call, const AttemptPlace& place, std::uint32_t rank, const std::string& path);
+  void stream_file(const Call& call, std::shared_ptr<FileSource> source, const std::string& path,
+                   std::uint64_t offset, std::uint64_t size, net::Headers headers);
+  void follow_log(const Call& call, const std::string& job, const std::string& task);
+
+  net::Loop& loop_;
+  control::Loop& control_;
+  const Clock& clock_;
+  ApiOptions options_;
+  std::string url_;
+  Router router_;
+  EventHub hub_;
+  NodeSessions sessions_;
+  BlobStore blobs_;
+  net::FileWatcher watcher_;
+  std::vector<TokenRecord> tokens_;
+  std::uint64_t requests_ = 0;
+  std::uint64_t unauthorized_ = 0;
+  Worker worker_;  // last: its work may use everything above
+
+  friend class LogFollower;
+};
+
+// A page's limit: 1 to 1000, 100 unless asked.
+Result<std::uint32_t> limit_of(const Call& call);
+
+}  // namespace slipway::api

@@ -1,0 +1,220 @@
+// Where the files of an attempt lie, and reading them as a whole or in ranges.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+
+#include "api/api.h"
+#include "base/sha256.h"
+#include "domain/layout.h"
+#include "wire/files.h"
+#include "wire/records.h"
+
+namespace slipway::api {
+
+using control::Controller;
+
+Result<Api::AttemptPlace> Api::find_place(Controller& controller, const control::Caller& caller,
+                                          const std::string& job_name, const std::string& task_name,
+                                          std::optional<std::uint32_t> attempt) const {
+  AttemptPlace place;
+  auto job = controller.find_job(caller, job_name);
+  if (!job) return fail(job.error());
+  place.job = *job;
+  auto task = controller.store().task(job->id, task_name);
+  if (!task) return fail(task.error());
+  if (!*task)
+    return fail(ErrorCode::not_found,
+                fmt::format("{} has no task '{}'", to_string(job->id), task_name.substr(0, 200)),
+                fmt::format("slipway task list {} shows its tasks", to_string(job->id)));
+  place.task = **task;
+  auto spec = controller.store().task_spec(job->id, place.task.ref.group);
+  if (!spec) return fail(spec.error());
+  place.processes = spec->processes();
+  place.processes_per_node = spec->processes_per_node;
+  auto attempts = controller.store().attempts(place.task.ref);
+  if (!attempts) return fail(attempts.error());
+  const AttemptRecord* found = attempts->empty() ? nullptr : &attempts->back();
+  if (attempt) {
+    found = nullptr;
+    for (const AttemptRecord& one : *attempts)
+      if (one.key.attempt == *attempt) found = &one;
+    if (!found)
+      return fail(ErrorCode::not_found, fmt::format("there is no attempt {} of {}", *attempt, task_name),
+                  fmt::format("it has had {}", attempts->size()));
+  }
+  if (!found) return place;
+  place.attempt = found->key.attempt;
+  place.ended = found->ended_at.has_value();
+  place.nodes = found->node_names;
+  for (const std::string& name : place.nodes) {
+    auto node = controller.node(caller, name);
+    place.here.push_back(!node || node->node.local || node->node.shares_storage);
+  }
+  return place;
+}
+
+std::shared_ptr<FileSource> Api::source_of(const AttemptPlace& place, std::uint32_t rank) {
+  const std::string folder =
+      attempt_folder(place.job.workspace, place.job.id, place.task.name, place.attempt);
+  const std::size_t node = rank / place.processes_per_node;
+  if (node < place.here.size() && !place.here[node])
+    return files_on_node(sessions_, place.job.workspace, place.nodes[node], folder);
+  return files_here(options_.data + "/" + folder, watcher_);
+}
+
+void Api::send_file(const Call& call, const AttemptPlace& place, std::uint32_t rank,
+                    const std::string& path) {
+  auto source = source_of(place, rank);
+  source->size(path, [this, call, source, path, attempt = place.attempt](Result<std::uint64_t> size) {
+    if (!size) return call.send(problem(size.error()));
+    net::Headers headers{{"Content-Type", "application/octet-stream"},
+                         {"Accept-Ranges", "bytes"},
+                         {"X-Slipway-Attempt", std::to_string(attempt)}};
+    std::uint64_t offset = 0, length = *size;
+    int status = 200;
+    if (const auto asked = call.request().header("Range")) {
+      const auto range = net::parse_range(*asked, *size);
+      if (!range) return call.send({416, {{"Content-Range", fmt::format("bytes */{}", *size)}}, ""});
+      if (*range) {
+        offset = (*range)->first;
+        length = (*range)->last - (*range)->first + 1;
+        status = 206;
+        headers.emplace_back("Content-Range",
+                             fmt::format("bytes {}-{}/{}", (*range)->first, (*range)->last, *size));
+      }
+    }
+    auto file = source->open_here(path);
+    if (!file) return call.send(problem(file.error()));
+    if (*file) return call.exchange().send_file(status, std::move(headers), std::move(*file), offset, length);
+    stream_file(call, source, path, offset, offset + length, std::move(headers));
+  });
+}
+
+// From a node, piece by piece: the next is asked for when the one before has gone out.
+void Api::stream_file(const Call& call, std::shared_ptr<FileSource> source, const std::string& path,
+                      std::uint64_t offset, std::uint64_t end, net::Headers headers) {
+  struct Copy : std::enable_shared_from_this<Copy> {
+    std::shared_ptr<FileSource> source;
+    std::string path;
+    std::uint64_t offset, end;
+    std::shared_ptr<net::Stream> stream;
+    void next() {
+      if (offset >= end) return stream->finish();
+      source->read(
+          path, offset, std::min<std::uint64_t>(end - offset, 256 << 10),
+          [self = shared_from_this()](Result<std::string> bytes) {
+            if (!bytes || bytes->empty())
+              return;  // dropping the stream cuts the connection: the client sees that it is not whole
+            self->offset += bytes->size();
+            self->stream->write(std::move(*bytes), [self] { self->next(); });
+          });
+    }
+  };
+  auto copy = std::make_shared<Copy>();
+  copy->source = std::move(source);
+  copy->path = path;
+  copy->offset = offset;
+  copy->end = end;
+  copy->stream = call.exchange().start_stream(200, std::move(headers));
+  copy->next();
+}
+
+namespace {
+
+Result<std::optional<std::uint32_t>> attempt_of(const Call& call) {
+  const auto text = call.parameter("attempt");
+  if (!text) return std::nullopt;
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc{} || end != text->data() + text->size() || number == 0)
+    return fail(ErrorCode::invalid, fmt::format("attempt '{}' is not a number from 1", text->substr(0, 50)));
+  return number;
+}
+
+}  // namespace
+
+void Api::add_file_routes() {
+  const auto with_place = [this](const Call& call, std::function<void(const AttemptPlace&)> then) {
+    const auto attempt = attempt_of(call);
+    if (!attempt) return call.send(problem(attempt.error()));
+    read<AttemptPlace>(
+        call,
+        [this, call, attempt = *attempt](Controller& c) {
+          return find_place(c, call.caller, call.part("job"), call.part("task"), attempt);
+        },
+        [call, then = std::move(then)](const AttemptPlace& place) {
+          if (place.attempt == 0)
+            return call.send(
+                problem({ErrorCode::not_found,
+                         fmt::format("{}/{} has no files yet: it has not started", to_string(place.job.id),
+                                     place.task.name),
+                         fmt::format("slipway job why {} says what it waits for", to_string(place.job.id))}));
+          then(place);
+        });
+  };
+  router_.add("GET", "/v1/jobs/{job}/tasks/{task}/files", Role::viewer, [this, with_place](const Call& call) {
+    with_place(call, [this, call](const AttemptPlace& place) {
+      auto source = source_of(place, 0);
+      source->list(call.parameter("path").value_or(""), [call, source](Result<std::vector<FileItem>> items) {
+        if (!items) return call.send(problem(items.error()));
+        std::vector<std::string> list;
+        for (const FileItem& item : *items)
+          list.push_back(wire::format_file(item.path, item.kind, item.size, item.modified_at));
+        call.send(json(200, wire::format_list(list, std::nullopt)));
+      });
+    });
+  });
+  router_.add(
+      "GET", "/v1/jobs/{job}/tasks/{task}/files/content", Role::viewer, [this, with_place](const Call& call) {
+        const auto path = call.parameter("path");
+        if (!path || path->empty())
+          return call.send(
+              problem({ErrorCode::invalid, "the request names no file", "add ?path=stdout.txt"}));
+        with_place(
+            call, [this, call, path = *path](const AttemptPlace& place) { send_file(call, place, 0, path); });
+      });
+
+  router_.add("POST", "/v1/blobs/missing", Role::member, [this](const Call& call) {
+    auto hashes = wire::parse_hashes(call.request().body);
+    if (!hashes) return call.send(problem(hashes.error()));
+    std::string missing;
+    for (const std::string& hash : *hashes)
+      if (!blobs_.has(hash)) missing += (missing.empty() ? "" : ",") + wire::quote(hash);
+    call.send(json(200, "{\"missing\":[" + missing + "]}"));
+  });
+  router_.add("PUT", "/v1/blobs/{hash}", Role::member, [this](const Call& call) {
+    const std::string hash = call.part("hash");
+    const std::string file = call.request().body_file;
+    if (!is_sha256_hex(hash) || file.empty()) {
+      ::unlink(file.c_str());
+      return call.send(problem({ErrorCode::invalid,
+                                fmt::format("'{}' is not a SHA-256 in hexadecimal", hash.substr(0, 100)),
+                                "name the content by its hash"}));
+    }
+    const bool queued = worker_.post([this, call, hash, file] {
+      auto adopted = blobs_.adopt(file, hash);
+      call.loop().post(
+          [call, adopted] { call.send(adopted ? net::Response{201} : problem(adopted.error())); });
+    });
+    if (!queued)
+      call.send(problem({ErrorCode::unavailable, "too much waits for the disk", "try again in a moment"}));
+  });
+  router_.add("GET", "/v1/blobs/{hash}", Role::node, [this](const Call& call) {
+    const std::string hash = call.part("hash");
+    if (!is_sha256_hex(hash))
+      return call.send(
+          problem({ErrorCode::invalid,
+                   fmt::format("'{}' is not a SHA-256 in hexadecimal", hash.substr(0, 100)), ""}));
+    Fd file(::open(blobs_.path(hash).c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat status {};
+    if (!file || ::fstat(file.get(), &status) != 0)
+      return call.send(problem({ErrorCode::not_found, fmt::format("there is no content {}", hash), ""}));
+    call.exchange().send_file(200, {{"Content-Type", "application/octet-stream"}}, std::move(file), 0,
+                              static_cast<std::uint64_t>(status.st_size));
+  });
+}
+
+}  // namespace slipway::api

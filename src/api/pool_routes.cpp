@@ -1,0 +1,135 @@
+// Pools, nodes and tokens.
+#include "api/api.h"
+#include "base/random.h"
+#include "base/sha256.h"
+#include "wire/records.h"
+
+namespace slipway::api {
+namespace {
+
+template <class View>
+net::Response list_response(const std::vector<View>& views) {
+  std::vector<std::string> items;
+  for (const View& view : views) items.push_back(wire::format(view));
+  return json(200, wire::format_list(items, std::nullopt));
+}
+
+Result<control::Controller::PoolWish> wish_of(const std::string& body) {
+  auto request = wire::parse_pool_request(body);
+  if (!request) return fail(request.error());
+  return control::Controller::PoolWish{
+      request->name,        request->nodes,      request->cores_per_node, request->memory_per_node,
+      request->provisioner, request->overcommit, request->lost_after};
+}
+
+}  // namespace
+
+void Api::add_pool_routes() {
+  using control::Controller;
+  router_.add("GET", "/v1/pools", Role::viewer, [this](const Call& call) {
+    answer<std::vector<PoolView>>(
+        call, [call](Controller& c) -> Result<std::vector<PoolView>> { return c.pools(call.caller); },
+        list_response<PoolView>);
+  });
+  router_.add("POST", "/v1/pools", Role::member, [this](const Call& call) {
+    auto wish = wish_of(call.request().body);
+    if (!wish) return call.send(problem(wish.error()));
+    change<PoolView>(
+        call, [call, wish = *wish](Controller& c) { return c.create_pool(call.caller, wish); },
+        [](const PoolView& view) {
+          net::Response response = json(201, wire::format(view));
+          response.headers.emplace_back("Location", "/v1/pools/" + view.pool.name);
+          return response;
+        });
+  });
+  router_.add("GET", "/v1/pools/{pool}", Role::viewer, [this](const Call& call) {
+    answer<PoolView>(
+        call, [call](Controller& c) { return c.pool(call.caller, call.part("pool")); },
+        [](const PoolView& view) { return json(200, wire::format(view)); });
+  });
+  router_.add("PATCH", "/v1/pools/{pool}", Role::member, [this](const Call& call) {
+    auto wish = wish_of(call.request().body);
+    if (!wish) return call.send(problem(wish.error()));
+    change<PoolView>(
+        call,
+        [call, wish = *wish](Controller& c) { return c.resize_pool(call.caller, call.part("pool"), wish); },
+        [](const PoolView& view) { return json(200, wire::format(view)); });
+  });
+  router_.add("DELETE", "/v1/pools/{pool}", Role::member, [this](const Call& call) {
+    change<bool>(
+        call,
+        [call](Controller& c) -> Result<bool> {
+          return c.delete_pool(call.caller, call.part("pool")).map([] { return true; });
+        },
+        [](const bool&) { return net::Response{204}; });
+  });
+  router_.add("GET", "/v1/nodes", Role::viewer, [this](const Call& call) {
+    answer<std::vector<NodeView>>(
+        call,
+        [call](Controller& c) -> Result<std::vector<NodeView>> {
+          const std::string pool = call.parameter("pool").value_or("");
+          if (!pool.empty())
+            if (auto known = c.pool(call.caller, pool); !known) return fail(known.error());
+          return c.nodes(call.caller, pool);
+        },
+        list_response<NodeView>);
+  });
+  router_.add("GET", "/v1/nodes/connect", Role::node, [this](const Call& call) {
+    if (!call.exchange().wants_websocket())
+      return call.send(problem({ErrorCode::invalid, "this is where agents connect, by WebSocket",
+                                "join a machine with slipway node run"}));
+    sessions_.accept(call.exchange(), call.caller);
+  });
+  router_.add("GET", "/v1/nodes/{node}", Role::viewer, [this](const Call& call) {
+    answer<NodeView>(
+        call, [call](Controller& c) { return c.node(call.caller, call.part("node")); },
+        [](const NodeView& view) { return json(200, wire::format(view)); });
+  });
+  for (const bool drained : {true, false})
+    router_.add("POST", drained ? "/v1/nodes/{node}/drain" : "/v1/nodes/{node}/resume", Role::member,
+                [this, drained](const Call& call) {
+                  change<NodeView>(
+                      call,
+                      [call, drained](Controller& c) {
+                        return c.drain_node(call.caller, call.part("node"), drained);
+                      },
+                      [](const NodeView& view) { return json(200, wire::format(view)); });
+                });
+
+  router_.add("GET", "/v1/tokens", Role::admin,
+              [this](const Call& call) { call.send(list_response(std::vector<TokenRecord>(tokens_))); });
+  router_.add("POST", "/v1/tokens", Role::admin, [this](const Call& call) {
+    auto request = wire::parse_token_request(call.request().body);
+    if (!request) return call.send(problem(request.error()));
+    if (auto named = validate_name("token", request->name); !named) return call.send(problem(named.error()));
+    if (auto named = validate_name("workspace", request->workspace); !named)
+      return call.send(problem(named.error()));
+    // Known once, here; only its hash is kept.
+    const std::string secret = "slipway_" + random_hex(24);
+    const TokenRecord token{"token_" + random_hex(4), request->name, request->workspace, request->role,
+                            sha256_hex(secret),       clock_.now()};
+    change<std::vector<TokenRecord>>(
+        call,
+        [token](Controller& c) -> Result<std::vector<TokenRecord>> {
+          c.add_token(token);
+          return c.tokens();
+        },
+        [this, token, secret](const std::vector<TokenRecord>& tokens) {
+          tokens_ = tokens;
+          return json(201, wire::format(token, secret));
+        });
+  });
+  router_.add("DELETE", "/v1/tokens/{token}", Role::admin, [this](const Call& call) {
+    change<std::vector<TokenRecord>>(
+        call,
+        [call](Controller& c) -> Result<std::vector<TokenRecord>> {
+          return c.revoke_token(call.caller, call.part("token")).map([&] { return c.tokens(); });
+        },
+        [this](const std::vector<TokenRecord>& tokens) {
+          tokens_ = tokens;
+          return net::Response{204};
+        });
+  });
+}
+
+}  // namespace slipway::api

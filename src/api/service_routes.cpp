@@ -1,0 +1,109 @@
+// The service itself: health, metrics, its state, stopping it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "base/file.h"
+#include "wire/records.h"
+
+namespace slipway::api {
+namespace {
+
+using control::Controller;
+
+struct Numbers {
+  std::map<NodeState, std::uint64_t> nodes;
+  std::map<JobState, std::uint64_t> jobs;
+};
+
+Result<Numbers> count(Controller& controller, const control::Caller& caller) {
+  Numbers numbers;
+  for (const NodeView& node : controller.nodes(caller, "")) ++numbers.nodes[node.node.state];
+  auto jobs = controller.store().job_counts();
+  if (!jobs) return fail(jobs.error());
+  for (const auto& [state, n] : *jobs) numbers.jobs[state] = n;
+  return numbers;
+}
+
+template <class State>
+std::string counts_json(const std::map<State, std::uint64_t>& counts) {
+  std::vector<std::pair<std::string, std::string>> fields;
+  for (const auto& [state, n] : counts) fields.emplace_back(std::string(to_string(state)), std::to_string(n));
+  return wire::format_object(fields);
+}
+
+std::uint64_t resident_bytes() {
+  auto text = read_file("/proc/self/statm");
+  if (!text) return 0;
+  const std::size_t space = text->find(' ');
+  return std::strtoull(text->c_str() + space, nullptr, 10) *
+         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+void Api::add_service_routes() {
+  router_.add("GET", "/healthz", Role::viewer, [this](const Call& call) {
+    const std::string problem_text = control_.degraded();
+    if (problem_text.empty()) return call.send(json(200, "{\"status\":\"ok\"}"));
+    call.send(
+        json(503, wire::format_object({{"status", "\"degraded\""}, {"why", wire::quote(problem_text)}})));
+  });
+  router_.add("GET", "/metrics", Role::viewer, [this](const Call& call) {
+    answer<Numbers>(
+        call, [call](Controller& c) { return count(c, call.caller); },
+        [this](const Numbers& numbers) {
+          std::string text = "# HELP slipway_jobs Jobs by state.\n# TYPE slipway_jobs gauge\n";
+          for (const auto& [state, n] : numbers.jobs)
+            text += fmt::format("slipway_jobs{{state=\"{}\"}} {}\n", to_string(state), n);
+          text += "# HELP slipway_nodes Nodes by state.\n# TYPE slipway_nodes gauge\n";
+          for (const auto& [state, n] : numbers.nodes)
+            text += fmt::format("slipway_nodes{{state=\"{}\"}} {}\n", to_string(state), n);
+          text +=
+              "# HELP slipway_unauthorized_total Requests without a valid token.\n# TYPE "
+              "slipway_unauthorized_total counter\n";
+          text += fmt::format("slipway_unauthorized_total {}\n", unauthorized_);
+          text +=
+              "# HELP slipway_requests_total Requests with a valid token.\n# TYPE slipway_requests_total "
+              "counter\n";
+          text += fmt::format("slipway_requests_total {}\n", requests_);
+          text +=
+              "# HELP slipway_degraded Whether nothing can be written down now.\n# TYPE slipway_degraded "
+              "gauge\n";
+          text += fmt::format("slipway_degraded {}\n", control_.degraded().empty() ? 0 : 1);
+          text +=
+              "# HELP slipway_resident_bytes Memory of the service.\n# TYPE slipway_resident_bytes gauge\n";
+          text += fmt::format("slipway_resident_bytes {}\n", resident_bytes());
+          return net::Response{200, {{"Content-Type", "text/plain; version=0.0.4"}}, std::move(text)};
+        });
+  });
+  router_.add("GET", "/v1/service", Role::viewer, [this](const Call& call) {
+    answer<Numbers>(
+        call, [call](Controller& c) { return count(c, call.caller); },
+        [this](const Numbers& numbers) {
+          const std::string degraded = control_.degraded();
+          return json(200,
+                      wire::format_object({{"version", wire::quote(SLIPWAY_VERSION)},
+                                           {"pid", std::to_string(::getpid())},
+                                           {"url", wire::quote(url_)},
+                                           {"data", wire::quote(options_.data)},
+                                           {"started_at", wire::quote(format_time(options_.started_at))},
+                                           {"degraded", degraded.empty() ? "null" : wire::quote(degraded)},
+                                           {"nodes", counts_json(numbers.nodes)},
+                                           {"jobs", counts_json(numbers.jobs)}}));
+        });
+  });
+  router_.add("POST", "/v1/service/stop", Role::admin, [this](const Call& call) {
+    auto keep_running = wire::parse_stop_request(call.request().body);
+    if (!keep_running) return call.send(problem(keep_running.error()));
+    call.send(json(202, "{\"stopping\":true}"));
+    options_.stop(*keep_running);
+  });
+  router_.add("GET", "/v1/service/storage", Role::node, [this](const Call& call) {
+    call.send(json(200, wire::format_object({{"path", wire::quote(options_.data)},
+                                             {"probe", wire::quote(options_.probe)},
+                                             {"nonce", wire::quote(options_.nonce)}})));
+  });
+}
+
+}  // namespace slipway::api

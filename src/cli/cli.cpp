@@ -1,0 +1,53 @@
+#include "cli/cli.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include "cli/commands.h"
+
+namespace slipway::cli {
+namespace {
+
+constexpr Noun nouns[] = {{"up", add_up},           {"status", add_status},
+                          {"down", add_down},       {"run", add_run},
+                          {"job", add_job},         {"task", add_task},
+                          {"logs", add_logs},       {"files", add_files},
+                          {"events", add_events},   {"pool", add_pool},
+                          {"node", add_node},       {"token", add_token},
+                          {"version", add_version}, {"completion", add_completion}};
+
+// A command line that begins with a noun needs only that part of the tree; agents and keepers, which are
+// started often, start faster so. Help, mistakes and completion need all of it.
+void add_nouns(CommandTree& tree, Context& context, const char* first) {
+  for (const Noun& noun : nouns) {
+    if (first == nullptr || std::strcmp(first, "completion") == 0 || std::strcmp(first, noun.name) != 0)
+      continue;
+    noun.add(tree, context);
+    return;
+  }
+  for (const Noun& noun : nouns) noun.add(tree, context);
+}
+
+Outcome<int> run_words(const std::vector<std::string>& words, const Programs& programs) {
+  Settings settings;
+  Context context(settings, programs);
+  CommandTree tree(settings);
+  add_nouns(tree, context, words.empty() ? nullptr : words.front().c_str());
+  const Outcome<Action> action = tree.parse(words);
+  if (!action) return give_up(action);
+  Outcome<int> code = (*action)();
+  const Outcome<void> written = finish_output();
+  if (code && !written) return give_up(written);
+  return code;
+}
+
+}  // namespace
+
+int run(int argc, char** argv, const Programs& programs) {
+  const Outcome<int> code = run_words({argv + (argc > 0 ? 1 : 0), argv + argc}, programs);
+  if (code) return *code;
+  std::fputs(format(code.error()).c_str(), stderr);
+  return code.error().exit_code;
+}
+
+}  // namespace slipway::cli

@@ -1,0 +1,40 @@
+#pragma once
+// The command line: every `slipway` command, what it prints and its exit code.
+#include <functional>
+#include <string>
+
+#include "base/quantity.h"
+
+namespace slipway::cli {
+
+struct UpOptions {  // defaults are filled in: data from SLIPWAY_HOME or ~/.slipway
+  std::string data;
+  std::string listen;
+  bool detach = false;
+  bool insecure = false;
+};
+
+struct NodeRunOptions {  // service, token_file, name, data and folder are never empty; the rest may be
+  std::string service;
+  std::string token_file;
+  std::string pool;
+  std::string name;
+  std::string address;
+  std::string folder;
+  std::string data;
+  double cores = 0;  // 0: all of the machine
+  Bytes memory = 0;  // 0: all of the machine
+  bool local = false;
+};
+
+// What the command line cannot do itself because it lies on other layers; handed in from apps/.
+struct Programs {
+  std::function<int(const UpOptions&)> up;
+  std::function<int(const NodeRunOptions&)> node_run;
+  std::function<int(const std::string& folder)> node_keep;
+};
+
+// Runs one command line to its end and gives the exit code. Data goes to stdout, talk to stderr.
+int run(int argc, char** argv, const Programs& programs);
+
+}  // namespace slipway::cli

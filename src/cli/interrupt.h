@@ -1,0 +1,14 @@
+#pragma once
+// What Ctrl-C does during a long wait: says how to go on, then ends the program with 130.
+#include <string>
+
+namespace slipway::cli {
+
+class InterruptMessage {  // in force while it lives; one at a time
+ public:
+  explicit InterruptMessage(const std::string& text);
+  InterruptMessage(const InterruptMessage&) = delete;
+  ~InterruptMessage();
+};
+
+}  // namespace slipway::cli

@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <climits>
+
+#include "cli/commands.h"
+
+namespace slipway::cli {
+namespace {
+
+std::string describe(const Context& context, const Value& node) {
+  const Value used = node.at("used");
+  const auto of = [&](const char* key) {
+    return fmt::format("{} of {} used", used.text(key), node.text(key));
+  };
+  return format_fields({
+      {"name", node.text("name")},
+      {"pool", node.text("pool")},
+      {"state", node.text("state") + (node.text("reason").empty() ? "" : ": " + node.text("reason"))},
+      {"since", ago(context, node.time("changed_at"))},
+      {"address", node.text("address")},
+      {"machine", node.text("host") + (node.is_true("local") ? " (started by the service)" : "")},
+      {"cores", of("cores")},
+      {"memory",
+       fmt::format("{} of {} used", format_bytes(used.count("memory")), format_bytes(node.count("memory")))},
+      {"gpus", node.count("gpus") > 0 ? of("gpus") : ""},
+      {"running", joined(node.items("running"), "\n")},
+      {"notes", joined(node.items("notes"), "\n")},
+  });
+}
+
+Outcome<int> show(Context& context, const Outcome<Value>& node) {
+  if (!node) return give_up(node);
+  return print(context, *node, node->text("name"), [&] { return describe(context, *node); });
+}
+
+Outcome<int> list(Context& context, const std::string& pool) {
+  const auto used = [](const Value& node) {
+    return fmt::format("{}/{}", node.at("used").text("cores"), node.text("cores"));
+  };
+  const auto memory = [](const Value& node) { return format_bytes(node.count("memory")); };
+  const auto running = [](const Value& node) { return joined(node.items("running"), " "); };
+  return print_list(context,
+                    {.target = with_query(resource({"nodes"}), {{"pool", pool}}),
+                     .columns = {column("NODE", "name"),
+                                 column("POOL", "pool"),
+                                 state_column(),
+                                 {{"CORES", true}, used},
+                                 {{"MEMORY", true}, memory},
+                                 number_column("GPUS", "gpus"),
+                                 column("ADDRESS", "address"),
+                                 age_column(context, "SINCE", "changed_at"),
+                                 {{"RUNNING"}, running}},
+                     .empty = "there are no nodes; slipway pool create lab --nodes 2 starts some here"});
+}
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "node";
+}
+
+Outcome<int> run_agent(Context& context, NodeRunOptions options) {
+  const Endpoint endpoint = find_service(context.settings());
+  options.service = endpoint.url;
+  options.token_file = endpoint.token_file;
+  options.data = data_folder(context.settings());
+  if (options.name.empty()) options.name = host_name();
+  if (options.folder.empty()) options.folder = options.data + "/nodes/" + options.name;
+  return context.programs().node_run(options);
+}
+
+// Changes a node and shows what became of it.
+void add_change(Command& noun, Context& context, const std::string& verb, const std::string& about) {
+  auto name = std::make_shared<std::string>();
+  noun.verb(verb, about, fmt::format("slipway node {} lab-1", verb))
+      .argument("NODE", *name, "the node")
+      .runs([&context, name, verb] {
+        return show(context, context.service().send("POST", resource({"nodes", *name, verb}), "{}"));
+      });
+}
+
+void add_run_agent(Command& node, Context& context) {
+  auto options = std::make_shared<NodeRunOptions>();
+  auto cores = std::make_shared<std::optional<double>>();
+  auto memory = std::make_shared<std::optional<Bytes>>();
+  node.verb("run", "Let this machine join as a node; runs until it is stopped",
+            "slipway node run --service http://head:8470 --token-file join.token --pool lab")
+      .text("--pool POOL", options->pool, "the pool to join (default: the only one)")
+      .text("--name NAME", options->name, "the node's name (default: the host name)")
+      .text("--address ADDRESS", options->address, "where other nodes reach the processes of this one")
+      .text("--folder DIR", options->folder, "where it keeps its files (default: <data>/nodes/<name>)")
+      .decimal("--cores N", *cores, "how many cores to offer (default: all)")
+      .size("--memory SIZE", *memory, "how much memory to offer (default: all)")
+      .flag("--local", options->local, "started by the service on its own machine")
+      .runs([&context, options, cores, memory] {
+        options->cores = cores->value_or(0);
+        options->memory = memory->value_or(0);
+        return run_agent(context, *options);
+      });
+}
+
+}  // namespace
+
+void add_node(CommandTree& tree, Context& context) {
+  Command node = tree.add("node", "Nodes: look at, drain, resume, join", "slipway node list");
+  auto pool = std::make_shared<std::string>();
+  node.verb("list", "List the nodes", "slipway node list --pool lab")
+      .text("--pool POOL", *pool, "only those of this pool")
+      .runs([&context, pool] { return list(context, *pool); });
+  auto name = std::make_shared<std::string>();
+  node.verb("show", "Show one node", "slipway node show lab-1")
+      .argument("NODE", *name, "the node")
+      .runs([&context, name] {
+        return show(context, context.service().get(resource({"nodes", *name})));
+      });
+  add_change(node, context, "drain", "Give a node no new work; what runs on it goes on");
+  add_change(node, context, "resume", "Let a drained node take work again");
+  add_run_agent(node, context);
+  auto folder = std::make_shared<std::string>();
+  node.verb("keep", "The keeper of an agent's processes; started by the agent",
+            "slipway node keep --folder DIR")
+      .hidden()
+      .text("--folder DIR", *folder, "the agent's folder")
+      .runs([&context, folder]() -> Outcome<int> {
+        if (folder->empty()) return misuse("slipway node keep needs --folder");
+        return context.programs().node_keep(*folder);
+      });
+}
+
+}  // namespace slipway::cli

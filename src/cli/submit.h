@@ -1,0 +1,23 @@
+#pragma once
+// Submissions: the code they take along, and waiting for their end.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/context.h"
+#include "domain/job.h"
+
+namespace slipway::cli {
+
+// Sends the source folder, if any, then the job; says what the service has to note. The Job.
+Outcome<Value> submit(Context& context, JobSpec spec, const std::string& source_folder);
+
+// Waits until every job has ended, with progress on stderr. 0 when all succeeded, 1 when one did not, 124
+// when the time passed.
+Outcome<int> wait_for_jobs(Context& context, const std::vector<std::string>& jobs,
+                           std::optional<Duration> timeout);
+
+// "job_1 goes on …" with the commands to watch or end it, for Ctrl-C.
+std::string how_to_go_on(const std::string& job);
+
+}  // namespace slipway::cli

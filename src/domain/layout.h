@@ -1,0 +1,25 @@
+#pragma once
+// Where the files of jobs lie, under the data folder. The one place that knows.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "domain/ids.h"
+
+namespace slipway {
+
+std::string job_folder(std::string_view workspace, JobId job);
+std::string attempt_folder(std::string_view workspace, JobId job, std::string_view task_name,
+                           std::uint32_t attempt);
+// SLIPWAY_SHARED. Beside the tasks' folders; no task can be called so, as names begin with a letter or digit.
+std::string shared_folder(std::string_view workspace, JobId job);
+
+struct StreamNames {
+  std::string out;
+  std::string err;
+  std::string wd;
+};
+// stdout.txt, stderr.txt, wd; with several processes stdout-3.txt and so on for rank 3.
+StreamNames stream_names(std::uint32_t rank, std::uint32_t processes);
+
+}  // namespace slipway

@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "net/client.h"
+
+namespace slipway::net {
+
+std::string Url::authority() const {
+  const bool is_ipv6 = host.find(':') != std::string::npos;
+  return is_ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+Result<Url> parse_url(std::string_view text) {
+  const auto refuse = [&](std::string_view why) {
+    return fail(ErrorCode::invalid, fmt::format("'{}' is not an address of a service: {}", text, why),
+                "write it like http://127.0.0.1:8470");
+  };
+  std::string_view rest = text;
+  if (const std::size_t scheme = rest.find("://"); scheme != std::string_view::npos) {
+    if (rest.substr(0, scheme) != "http")
+      return refuse(fmt::format("{} is not supported, only http", rest.substr(0, scheme)));
+    rest.remove_prefix(scheme + 3);
+  }
+  Url url;
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  url.path = rest.substr(slash);
+  while (url.path.ends_with('/')) url.path.pop_back();
+  std::string_view authority = rest.substr(0, slash);
+  for (const char c : rest)
+    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f || c == '?' || c == '#' || c == '@')
+      return refuse(fmt::format("it has the character {:#04x}", static_cast<unsigned char>(c)));
+
+  if (authority.starts_with('[')) {
+    const std::size_t end = authority.find(']');
+    if (end == std::string_view::npos) return refuse("a ']' is missing");
+    url.host = authority.substr(1, end - 1);
+    authority.remove_prefix(end + 1);
+  } else {
+    const std::size_t colon = std::min(authority.find(':'), authority.size());
+    url.host = authority.substr(0, colon);
+    authority.remove_prefix(colon);
+  }
+  if (url.host.empty()) return refuse("there is no host");
+  if (authority.empty()) return url;
+  if (authority.front() != ':') return refuse("a ':' should follow the host");
+  authority.remove_prefix(1);
+  const auto [end, error] = std::from_chars(authority.data(), authority.data() + authority.size(), url.port);
+  if (error != std::errc{} || end != authority.data() + authority.size() || url.port == 0)
+    return refuse(fmt::format("'{}' is not a port", authority));
+  return url;
+}
+
+}  // namespace slipway::net

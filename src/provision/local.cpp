@@ -1,0 +1,181 @@
+#include "provision/local.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+
+#include "base/log.h"
+
+extern char** environ;
+
+namespace slipway::provision {
+namespace {
+
+constexpr Duration lived_long{5'000'000};
+constexpr Duration wait_max{5'000'000};
+
+std::string key_of(const NodeRecord& node) { return node.workspace + "." + node.name; }
+
+}  // namespace
+
+LocalProvisioner::LocalProvisioner(net::Loop& loop, LocalOptions options)
+    : loop_(loop), options_(std::move(options)) {}
+LocalProvisioner::~LocalProvisioner() = default;
+
+std::string LocalProvisioner::folder_of(const NodeRecord& node) const {
+  return options_.data + "/nodes/" + key_of(node);
+}
+
+void LocalProvisioner::want(const std::vector<NodeRecord>& nodes) {
+  if (leaving_) return;
+  const bool first = agents_.empty();
+  for (auto& [key, agent] : agents_) agent.wanted = false;
+  for (const NodeRecord& node : nodes) {
+    Agent& agent = agents_[key_of(node)];
+    const bool fresh = agent.pid == 0 && !agent.again;
+    agent.node = node;
+    agent.wanted = true;
+    if (fresh) bring_up(key_of(node));
+  }
+  if (first) adopt_strays();
+}
+
+// Nodes of an earlier life that are still about but no longer wanted: they are told so when they dial.
+void LocalProvisioner::adopt_strays() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(options_.data + "/nodes", error)) {
+    const std::string key = entry.path().filename().string();
+    const std::size_t dot = key.find('.');
+    if (dot == std::string::npos || agents_.contains(key)) continue;
+    const std::string folder = entry.path().string();
+    if (FileLock::holder(folder + "/agent.lock") == 0 && FileLock::holder(folder + "/keeper.lock") == 0)
+      continue;
+    Agent& agent = agents_[key];
+    agent.node.workspace = key.substr(0, dot);
+    agent.node.name = key.substr(dot + 1);
+    agent.wanted = false;
+    bring_up(key);
+  }
+}
+
+void LocalProvisioner::bring_up(const std::string& key) {
+  Agent& agent = agents_.at(key);
+  const std::string folder = folder_of(agent.node);
+  if (auto made = make_folders(folder, 0700); !made)
+    log::error("agent.folder", {{"node", agent.node.name}, {"why", made.error().what}});
+  agent.pid = FileLock::holder(folder + "/agent.lock");
+  agent.child = false;
+  if (agent.pid == 0) spawn(agent);
+  follow(key);
+}
+
+void LocalProvisioner::spawn(Agent& agent) {
+  const std::string folder = folder_of(agent.node);
+  std::vector<std::string> arguments{
+      options_.program,    "node",   "run",           "--service", options_.url, "--token-file",
+      options_.token_file, "--name", agent.node.name, "--folder",  folder,       "--data",
+      options_.data,       "--local"};
+  const auto add = [&](const char* flag, std::string value) {
+    arguments.emplace_back(flag);
+    arguments.push_back(std::move(value));
+  };
+  if (!agent.node.pool.empty()) add("--pool", agent.node.pool);
+  if (!agent.node.address.empty()) add("--address", agent.node.address);
+  if (agent.node.total.cores > 0) add("--cores", fmt::format("{:g}", agent.node.total.cores / 1000.0));
+  if (agent.node.total.memory > 0) add("--memory", std::to_string(agent.node.total.memory));
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  const std::string log_file = folder + "/agent.log";
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  pid_t pid = 0;
+  const int failed = posix_spawn(&pid, options_.program.c_str(), &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  agent.pid = failed ? 0 : pid;
+  agent.child = failed == 0;
+  agent.started_at = clock_.now();
+  if (failed)
+    log::error("agent.start", {{"node", agent.node.name}, {"why", std::strerror(failed)}});
+  else
+    log::debug("agent.started", {{"node", agent.node.name}, {"pid", pid}});
+}
+
+void LocalProvisioner::follow(const std::string& key) {
+  Agent& agent = agents_.at(key);
+  agent.watch.reset();
+  agent.pidfd = Fd(agent.pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, agent.pid, 0)) : -1);
+  // Gone already, or never begun: the wait of ended() keeps this from spinning.
+  if (!agent.pidfd) return loop_.post([this, key] { ended(key); });
+  agent.watch = loop_.watch(agent.pidfd.get(), [this, key] { ended(key); });
+}
+
+void LocalProvisioner::ended(const std::string& key) {
+  const auto found = agents_.find(key);
+  if (found == agents_.end()) return;
+  Agent& agent = found->second;
+  agent.watch.reset();
+  agent.pidfd.reset();
+  if (agent.child) ::waitpid(agent.pid, nullptr, WNOHANG);
+  agent.child = false;
+  agent.pid = 0;
+  const std::string folder = folder_of(agent.node);
+  if (leaving_) return check_gone();
+  if (!agent.wanted && FileLock::holder(folder + "/keeper.lock") == 0) {  // it and all it ran are gone
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+    agents_.erase(found);
+    return;
+  }
+  const bool soon = clock_.now() - agent.started_at > lived_long;
+  agent.wait = soon ? Duration(0) : std::min(wait_max, agent.wait * 2 + Duration(20'000));
+  agent.again = loop_.after(agent.wait, [this, key] {
+    const auto again = agents_.find(key);
+    if (again == agents_.end() || leaving_) return;
+    const auto last = std::move(again->second.again);
+    bring_up(key);
+  });
+}
+
+void LocalProvisioner::wait_until_gone(Duration limit, std::function<void()> done) {
+  leaving_ = true;
+  gone_ = std::move(done);
+  for (auto& [key, agent] : agents_) agent.again.reset();
+  gone_limit_ = loop_.after(limit, [this] {
+    for (const auto& [key, agent] : agents_)
+      if (agent.pid != 0) log::warning("agent.stays", {{"node", agent.node.name}, {"pid", agent.pid}});
+    if (auto last = std::exchange(gone_, nullptr)) last();
+  });
+  check_gone();
+}
+
+void LocalProvisioner::check_gone() {
+  if (!gone_ ||
+      std::any_of(agents_.begin(), agents_.end(), [](const auto& entry) { return entry.second.pid != 0; }))
+    return;
+  gone_limit_.reset();
+  std::exchange(gone_, nullptr)();
+}
+
+}  // namespace slipway::provision

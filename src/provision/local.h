@@ -1,0 +1,65 @@
+#pragma once
+// The local provisioner: keeps an agent process up for each node this machine should have.
+//
+// Agents are not bound to the service's life. Those found running are adopted (their lock names their pid),
+// those that end are started again, those no longer wanted are kept up just until the service has told them
+// to end what they run and quit.
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "domain/records.h"
+#include "net/loop.h"
+
+namespace slipway::provision {
+
+struct LocalOptions {
+  std::string program;     // our own executable
+  std::string data;        // the service's data folder
+  std::string url;         // where agents dial
+  std::string token_file;  // a join token
+};
+
+class LocalProvisioner {
+ public:
+  LocalProvisioner(net::Loop& loop, LocalOptions options);
+  ~LocalProvisioner();
+
+  // The nodes that should be up, all of them; called again whenever that changes.
+  void want(const std::vector<NodeRecord>& nodes);
+  // From now on no agent is started again. `done` is called when all have ended, or after `limit`.
+  void wait_until_gone(Duration limit, std::function<void()> done);
+
+ private:
+  struct Agent {
+    NodeRecord node;
+    bool wanted = true;
+    int pid = 0;
+    bool child = false;
+    Fd pidfd;
+    std::shared_ptr<net::Loop::Watch> watch;
+    std::shared_ptr<net::Loop::Timer> again;
+    Duration wait{0};
+    TimePoint started_at{};
+  };
+  std::string folder_of(const NodeRecord& node) const;
+  void bring_up(const std::string& key);
+  void spawn(Agent& agent);
+  void follow(const std::string& key);
+  void ended(const std::string& key);
+  void adopt_strays();
+  void check_gone();
+
+  net::Loop& loop_;
+  LocalOptions options_;
+  SystemClock clock_;
+  std::map<std::string, Agent> agents_;  // by "workspace.name"
+  bool leaving_ = false;
+  std::function<void()> gone_;
+  std::shared_ptr<net::Loop::Timer> gone_limit_;
+};
+
+}  // namespace slipway::provision
