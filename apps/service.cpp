@@ -40,6 +40,21 @@ bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1" || address == "localhost";
 }
 
+// ADDRESS:PORT, with an IPv6 address in brackets; port 0 is any free one.
+Result<std::pair<std::string, std::uint16_t>> parse_listen(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  std::string host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  std::uint16_t port = 0;
+  const char* end = text.data() + text.size();
+  if (colon != std::string::npos && !host.empty())
+    if (const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
+        error == std::errc{} && stop == end)
+      return std::pair(host, port);
+  return fail(ErrorCode::invalid, fmt::format("--listen {} is not ADDRESS:PORT", text),
+              "write it like 127.0.0.1:8470");
+}
+
 // What a turn wants done, handed from the control thread to the network's.
 class ServiceEffects final : public control::Effects {
  public:
@@ -147,27 +162,24 @@ class Service {
   }
 
   Result<void> listen() {
-    auto parsed = net::parse_url(options_.listen);
-    if (!parsed)
-      return fail(ErrorCode::invalid, fmt::format("--listen {} is not ADDRESS:PORT", options_.listen),
-                  "write it like 127.0.0.1:8470");
-    if (!is_loopback(parsed->host) && !options_.insecure)
-      return fail(ErrorCode::denied,
-                  fmt::format("listening on {} would send tokens and code over the network in the clear",
-                              parsed->host),
-                  "listen on 127.0.0.1, or add --insecure where the network is trusted");
+    auto parsed = parse_listen(options_.listen);
+    if (!parsed) return fail(parsed.error());
+    const auto& [host, port] = *parsed;
+    if (!is_loopback(host) && !options_.insecure)
+      return fail(
+          ErrorCode::denied,
+          fmt::format("listening on {} would send tokens and code over the network in the clear", host),
+          "listen on 127.0.0.1, or add --insecure where the network is trusted");
     net::ServerOptions server;
-    server.address = parsed->host == "localhost" ? "127.0.0.1" : parsed->host;
-    server.port = parsed->port;
+    server.address = host == "localhost" ? "127.0.0.1" : host;
+    server.port = port;
     auto listening = net::Server::listen(
         loop_, server, [this](const net::Request& head) { return api_->policy(head); },
         [this](std::shared_ptr<net::Exchange> exchange) { api_->handle(std::move(exchange)); });
     if (!listening) return fail(listening.error());
     server_ = std::move(*listening);
-    const std::string host = parsed->host == "0.0.0.0" ? "127.0.0.1"
-                             : parsed->host == "::"    ? "::1"
-                                                       : parsed->host;
-    url_ = fmt::format("http://{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]",
+    const std::string reached = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host;
+    url_ = fmt::format("http://{}:{}", reached.find(':') == std::string::npos ? reached : "[" + reached + "]",
                        server_->port());
     return {};
   }

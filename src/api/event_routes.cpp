@@ -167,9 +167,10 @@ void Api::add_event_routes() {
           };
           auto waiting = std::make_shared<Waiting>();
           auto done = [this, call, waiting, id = job.id] {
-            if (!waiting->watch) return;
-            waiting->watch.reset();
-            waiting->timer.reset();
+            // These hold this very function: they may go only when it has ended.
+            const auto watch = std::move(waiting->watch);
+            const auto timer = std::move(waiting->timer);
+            if (!watch) return;
             answer<JobRecord>(
                 call, [call, id](Controller& c) { return c.find_job(call.caller, to_string(id)); },
                 [](const JobRecord& now) { return json(200, wire::format(now)); });

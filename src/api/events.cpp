@@ -5,7 +5,12 @@ namespace slipway::api {
 std::shared_ptr<void> EventHub::watch(Watcher watcher) {
   const std::uint64_t id = ++last_;
   watchers_[id] = std::move(watcher);
-  return std::shared_ptr<void>(nullptr, [this, id](void*) { watchers_.erase(id); });
+  struct Handle {
+    EventHub& hub;
+    std::uint64_t id;
+    ~Handle() { hub.watchers_.erase(id); }
+  };
+  return std::make_shared<Handle>(*this, id);
 }
 
 void EventHub::publish(const std::vector<EventRecord>& events) {
