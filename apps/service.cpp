@@ -204,12 +204,16 @@ class Service {
     const std::string about = wire::format_object({{"url", wire::quote(url_)},
                                                    {"pid", std::to_string(::getpid())},
                                                    {"token_file", wire::quote(data_ + "/token")}});
-    return write_file_durably(data_ + "/service.json", about + "\n", 0644);
+    // For people and the command line; and, as plain text, for the agents of this machine.
+    return write_file_durably(data_ + "/service.json", about + "\n", 0644).and_then([&] {
+      return write_file_durably(data_ + "/service.url", url_, 0644);
+    });
   }
 
   void stop(bool keep_running) {
     if (std::exchange(stopping_, true)) return;
     log::info("service.stopping", {{"keep_running", keep_running}});
+    if (!keep_running) local_->start_no_more();
     control_->stop_in_order(keep_running);
     // The control thread ends when nothing runs any more; waited for beside the loop, which still carries its
     // messages.

@@ -33,10 +33,10 @@ int run_node(const slipway::cli::NodeRunOptions& options) {
   return slipway::node::run_agent(agent);
 }
 
+int keep_node(const std::string& folder) { return slipway::node::run_keeper({folder}); }
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  return slipway::cli::run(argc, argv, {slipway::run_service, run_node, [](const std::string& folder) {
-                                          return slipway::node::run_keeper({folder});
-                                        }});
+  return slipway::cli::run(argc, argv, {slipway::run_service, run_node, keep_node});
 }

@@ -17,11 +17,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/resident.h"
 #include "net/client.h"
 #include "net/loop.h"
 #include "node/core.h"
 #include "node/file_server.h"
-#include "node/footprint.h"
 #include "node/keeper_link.h"
 #include "node/machine.h"
 #include "node/order.h"
@@ -85,9 +85,17 @@ class Agent {
 
   // ── the service ──
 
+  // A service started anew may listen elsewhere; its data folder says where.
+  void follow_service() {
+    const Result<std::string> said = read_file(options_.data + "/service.url");
+    if (!said) return;
+    if (Result<net::Url> url = net::parse_url(*said)) url_ = std::move(*url);
+  }
+
   void dial() {
     redial_timer_.reset();
     if (!storage_known_) return find_storage();
+    if (!options_.data.empty()) follow_service();
     session_ = SessionId(session_.value() + 1);
     const SessionId session = session_;
     net::WebSocketCallbacks callbacks{
@@ -135,8 +143,8 @@ class Agent {
   }
 
   void on_joined() {
+    release_startup_pages();
     log::info("agent.joined", {{"node", name_}, {"service", url_.authority()}});
-    if (!was_welcome_) release_unused_memory();  // all that starting needs has been done
   }
 
   void on_closed(SessionId session, const std::string& why) {
@@ -294,7 +302,7 @@ class Agent {
   }
 
   const AgentOptions options_;
-  const net::Url url_;
+  net::Url url_;
   const net::Headers headers_;
   const std::string name_;
   NodePlace place_;

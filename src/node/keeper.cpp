@@ -22,8 +22,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "base/resident.h"
 #include "base/result.h"
-#include "node/footprint.h"
 #include "node/keeper_protocol.h"
 #include "node/keeper_socket.h"
 #include "node/processes.h"
@@ -258,12 +258,12 @@ Result<void> keep(const std::string& folder) {
   auto listener = listen_keeper(folder);
   if (!listener) return fail(listener.error());
   if (auto said = say_ready(folder + "/keeper.log"); !said) return said;
+  release_startup_pages();
 
   const int epoll_number = epoll.get();
   Processes processes(identity, std::move(cgroups), std::move(*journal), header, std::move(*ended),
                       epoll_number, clock);
   KeeperLoop loop(std::move(epoll), std::move(*listener), std::move(*signals), std::move(processes), clock);
-  release_unused_memory();
   auto done = loop.run();
   ::unlink(journal_path.c_str());
   ::unlink((folder + "/" + keeper_socket_name).c_str());

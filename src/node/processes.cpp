@@ -216,7 +216,8 @@ void Processes::finish(Serial serial) {
   Process& process = running_.at(serial);
   ProcessEnded end = std::move(*process.end);
   end.ended_at = clock_.now();
-  if (end.kind == ProcessEndKind::signalled && cgroups_.ran_out_of_memory(process.slot))
+  // Also when a shell survived what was killed, and says so by its exit code.
+  if ((end.kind == ProcessEndKind::signalled || end.code != 0) && cgroups_.ran_out_of_memory(process.slot))
     end.detail = "it used more than its memory limit of " + format_bytes(process.resources.memory);
   if (process.is_watched) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, cgroups_.events_fd(process.slot), nullptr);
   cgroups_.give_back(process.slot);

@@ -158,10 +158,13 @@ void LocalProvisioner::ended(const std::string& key) {
   });
 }
 
-void LocalProvisioner::wait_until_gone(Duration limit, std::function<void()> done) {
+void LocalProvisioner::start_no_more() {
   leaving_ = true;
-  gone_ = std::move(done);
   for (auto& [key, agent] : agents_) agent.again.reset();
+}
+
+void LocalProvisioner::wait_until_gone(Duration limit, std::function<void()> done) {
+  gone_ = std::move(done);
   gone_limit_ = loop_.after(limit, [this] {
     for (const auto& [key, agent] : agents_)
       if (agent.pid != 0) log::warning("agent.stays", {{"node", agent.node.name}, {"pid", agent.pid}});

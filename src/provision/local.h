@@ -30,7 +30,9 @@ class LocalProvisioner {
 
   // The nodes that should be up, all of them; called again whenever that changes.
   void want(const std::vector<NodeRecord>& nodes);
-  // From now on no agent is started again. `done` is called when all have ended, or after `limit`.
+  // From now on an agent that ends stays ended.
+  void start_no_more();
+  // `done` is called when all have ended, or after `limit`.
   void wait_until_gone(Duration limit, std::function<void()> done);
 
  private:

@@ -1,0 +1,62 @@
+# The front door. `make help` says what there is.
+SHELL := /bin/bash
+BUILD ?= build/release
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+
+.PHONY: all help setup build test check lint-all quickstart bench asan tsan fuzz install clean
+
+all: build ## build the release binary
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+
+setup: ## install missing build packages (apt)
+	@tools/setup
+
+build: setup
+	@cmake --preset release >/dev/null
+	@cmake --build $(BUILD) --parallel $(JOBS) --target slipway
+	@cmake --build $(BUILD) --parallel $(JOBS) --target programs
+
+test: setup ## build everything and run all tests
+	@cmake --preset release >/dev/null
+	@cmake --build $(BUILD) --parallel $(JOBS)
+	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS) --label-exclude slow
+
+check: setup ## format, lint and arrows
+	@tools/check
+
+lint-all: setup ## clang-tidy over every file (slow)
+	@tools/lint --all
+
+quickstart: build ## a service, two nodes and a first job, on this machine
+	@tools/quickstart $(BUILD)/bin
+
+bench: setup ## measure against the limits and the peers
+	@cmake --preset release >/dev/null
+	@cmake --build $(BUILD) --parallel $(JOBS) --target slipway bench_programs
+	@SLIPWAY=$(CURDIR)/$(BUILD)/bin/slipway bench/run $(ARGS)
+
+asan: setup ## all tests under the address and undefined-behaviour sanitizers
+	@cmake --preset asan >/dev/null
+	@cmake --build build/asan --parallel $(JOBS)
+	@ctest --test-dir build/asan --output-on-failure --parallel $(JOBS) --label-exclude 'slow|e2e'
+
+tsan: setup ## all tests under the thread sanitizer
+	@cmake --preset tsan >/dev/null
+	@cmake --build build/tsan --parallel $(JOBS)
+	@ctest --test-dir build/tsan --output-on-failure --parallel $(JOBS) --label-exclude 'slow|e2e'
+
+fuzz: setup ## every fuzz target for FUZZ_SECONDS (60) with libFuzzer
+	@tools/setup clang
+	@cmake --preset fuzz >/dev/null
+	@cmake --build build/fuzz --parallel $(JOBS) --target fuzz_programs
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) cmake --build build/fuzz --target fuzz
+
+install: build ## install under PREFIX (/usr/local)
+	@cmake --install $(BUILD) --prefix $(PREFIX) --strip
+
+clean: ## remove what was built
+	@rm -rf build
