@@ -64,8 +64,8 @@ class Agent {
 
   int run() {
     loop_.on_signals({SIGTERM, SIGINT}, [this](int) {
-      log::info("agent.stopped", {{"node", name_}, {"processes", "go on"}});
-      exit(0);
+      log::info("agent.stopped", {{"node", name_}, {"processes", core_.is_idle() ? "none" : "go on"}});
+      leave(0, core_.is_idle());
     });
     keeper_.open();
     if (options_.data.empty())
@@ -78,9 +78,15 @@ class Agent {
   }
 
  private:
-  void exit(int code) {
+  // The keeper stays unless it has nothing to keep, or is told to quit as well.
+  void leave(int code, bool with_keeper) {
     exit_code_ = code;
-    loop_.stop();
+    keeper_.let_go();
+    if (!with_keeper || !keeper_.is_open()) return loop_.stop();
+    quitting_ = true;
+    keeper_.send(KeeperQuit{});
+    keeper_.flush();
+    quit_timer_ = loop_.after(keeper_quit_max, [this] { loop_.stop(); });
   }
 
   // ── the service ──
@@ -175,7 +181,7 @@ class Agent {
   void refuse(const std::string& why) {
     std::fprintf(stderr, "error: node %s cannot join %s: %s\n", name_.c_str(), url_.authority().c_str(),
                  why.c_str());
-    exit(1);
+    leave(1, core_.is_idle());
   }
 
   // ── storage ──
@@ -222,7 +228,7 @@ class Agent {
   }
 
   void on_keeper_lost() {
-    if (quitting_) return exit(0);
+    if (quitting_) return loop_.stop();
     core_.keeper_lost();
     act();
   }
@@ -294,11 +300,7 @@ class Agent {
   void carry_out(effect::Quit& quit) {
     if (!quit.reason.empty()) return refuse(quit.reason);
     log::info("agent.quit", {{"node", name_}, {"why", "the service said so"}});
-    quitting_ = true;
-    keeper_.let_go();
-    if (!keeper_.is_open()) return exit(0);
-    keeper_.send(KeeperQuit{});
-    quit_timer_ = loop_.after(keeper_quit_max, [this] { exit(0); });
+    leave(0, true);
   }
 
   const AgentOptions options_;

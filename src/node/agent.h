@@ -26,7 +26,7 @@ struct AgentOptions {
 
 // Runs until told to quit by the service (0), by SIGTERM or SIGINT (0, processes go on), or until it cannot
 // go on (1: another agent has the folder, the service refuses this node for good; the reason is on standard
-// error).
+// error). The keeper goes with it when it has nothing to keep, or when the service said so.
 int run_agent(AgentOptions options);
 
 }  // namespace slipway::node

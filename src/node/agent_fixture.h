@@ -149,10 +149,12 @@ class TestAgent {  // the real program
     kill();
     if (FileLock::holder(folder_ + "/agent.lock") != 0) return;  // another agent's keeper
     if (const int keeper = FileLock::holder(folder_ + "/keeper.lock"); keeper > 0) {
-      auto socket = connect_keeper(folder_);
       std::string quit;
       append_frame(quit, ToKeeper(KeeperQuit{}));
-      EXPECT_TRUE(socket && write_all(socket->get(), quit, "keeper"));
+      EXPECT_TRUE(eventually([&] {  // it may not listen yet
+        const auto socket = connect_keeper(folder_);
+        return !is_alive(keeper) || (socket && write_all(socket->get(), quit, "keeper"));
+      }));
       EXPECT_TRUE(eventually([&] { return !is_alive(keeper); }));
     }
   }

@@ -119,6 +119,14 @@ TEST_F(AgentTest, TermEndsTheAgentOnly) {
   EXPECT_GT(agent.keeper(), 0);
 }
 
+TEST_F(AgentTest, TermOfAnIdleAgentLeavesNothing) {
+  TestAgent agent(folder, local());
+  service.welcome();
+  ::kill(agent.pid, SIGTERM);
+  EXPECT_EQ(agent.wait(), 0);
+  EXPECT_EQ(agent.keeper(), 0);
+}
+
 TEST_F(AgentTest, OneAgentPerFolder) {
   TestAgent agent(folder, local());
   service.welcome();
@@ -135,6 +143,7 @@ TEST_F(AgentTest, RefusedForGood) {
   EXPECT_TRUE(service.wait_for_end(agent.pid));
   EXPECT_EQ(agent.wait(), 1);
   EXPECT_NE(agent.said().find("another node is called n1"), std::string::npos) << agent.said();
+  EXPECT_EQ(agent.keeper(), 0) << "a keeper with nothing to keep does not stay";
 }
 
 TEST_F(AgentTest, AWrongTokenIsSaid) {

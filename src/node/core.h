@@ -107,6 +107,7 @@ class AgentCore {
 
   // For tests, the simulation's invariants and the agent's own messages.
   bool is_welcome() const { return welcome_.has_value(); }
+  bool is_idle() const { return keeper_ready_ && attempts_.empty(); }  // and the keeper has nothing to keep
   Resources held() const { return held_; }
   std::size_t waiting() const { return queue_.size(); }
 

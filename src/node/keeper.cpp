@@ -91,9 +91,9 @@ class KeeperLoop {
   }
 
   void take_signals() {
-    signalfd_siginfo info[16];
-    while (::read(signals_.get(), info, sizeof info) > 0) continue;  // several ends may share one signal
-    processes_.reap();
+    signalfd_siginfo info{};
+    if (::read(signals_.get(), &info, sizeof info) > 0)
+      processes_.reap();  // several ends may share one signal
   }
 
   void accept_agent() {
@@ -111,10 +111,10 @@ class KeeperLoop {
     wants_to_write_ = false;
   }
 
-  // Reads all there is, so that what a killed agent sent last is done before the next one is heard.
+  // An agent is dropped only when its last byte was read and done: what a killed one sent last counts.
   void read_agent() {
     bool is_open = true;
-    while (agent_ && is_open) {
+    for (bool more = true; more && is_open;) {
       const std::size_t before = in_.size();
       in_.resize(before + read_size);
       const ssize_t got = ::recv(agent_.get(), in_.data() + before, read_size, 0);
@@ -122,6 +122,7 @@ class KeeperLoop {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && errno == EAGAIN) break;
       is_open = got > 0;
+      more = got == static_cast<ssize_t>(read_size);  // else there was no more, or epoll tells again
       if (!obey_frames()) is_open = false;
     }
     if (!is_open) drop_agent();

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -149,6 +150,12 @@ bool KeeperLink::read_all() {
     in_.erase(0, in_.size() - rest.size());
     if (!frame || got <= 0) return false;
   }
+}
+
+void KeeperLink::let_go() {
+  letting_go_ = true;
+  retry_timer_.reset();
+  if (starting_) ::kill(keeper_, SIGTERM);  // our child, and not waited for
 }
 
 void KeeperLink::lose() {

@@ -34,8 +34,9 @@ class KeeperLink {
   void send(const ToKeeper& message);
   void flush();
   bool is_open() const { return static_cast<bool>(socket_); }
-  // From now on a keeper that goes is not replaced.
-  void let_go() { letting_go_ = true; }
+  // From now on a keeper that goes is not replaced; and one that is just starting, which nobody has told
+  // anything yet, is ended.
+  void let_go();
 
  private:
   void start_keeper();

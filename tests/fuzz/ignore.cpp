@@ -17,9 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const cli::IgnoreFile file(patterns);
   const std::optional<bool> of_file = file.ignores(path, Kind::file);
   (void)file.ignores(path, Kind::folder);
-  // A later pattern wins: one that matches everything, put last, decides.
-  const std::string separator = patterns.empty() || patterns.back() == '\n' ? "" : "\n";
-  SLIPWAY_CHECK(cli::IgnoreFile(patterns + separator + "*\n").ignores(path, Kind::file) == true);
-  SLIPWAY_CHECK(cli::IgnoreFile(patterns + separator + "# a comment\n").ignores(path, Kind::file) == of_file);
+  // A later pattern wins: one that matches everything, put last, decides. Only after a whole line, since what
+  // is added would otherwise end the last one (and take a '\r' off it).
+  if (!patterns.empty() && patterns.back() != '\n') return 0;
+  SLIPWAY_CHECK(cli::IgnoreFile(patterns + "*\n").ignores(path, Kind::file) == true);
+  SLIPWAY_CHECK(cli::IgnoreFile(patterns + "# a comment\n").ignores(path, Kind::file) == of_file);
   return 0;
 }
