@@ -13,7 +13,7 @@ namespace {
 
 using control::Controller;
 
-constexpr std::size_t spec_tasks_shown_max = 1'000;
+constexpr std::uint32_t spec_tasks_shown_max = 1'000;
 constexpr std::size_t body_worth_trimming = 1 << 20;
 
 Result<JobSpec> spec_of(const net::Request& request) {
@@ -165,13 +165,8 @@ void Api::add_job_routes() {
         [call](Controller& c) -> Result<Shown> {
           auto job = c.find_job(call.caller, call.part("job"));
           if (!job) return fail(job.error());
-          if (job->counts.total() > 0) {
-            auto tasks = c.store().tasks(job->id, {{}, {}, 1});
-            if (!tasks) return fail(tasks.error());
-          }
-          auto spec = c.store().job_spec(job->id);
+          auto spec = c.store().job_spec(job->id, spec_tasks_shown_max);
           if (!spec) return fail(spec.error());
-          if (spec->tasks.size() > spec_tasks_shown_max) spec->tasks.resize(spec_tasks_shown_max);
           return Shown{*job, wire::format_job_spec(*spec)};
         },
         [](const Shown& shown) { return json(200, wire::format(shown.first, shown.second)); });
@@ -205,7 +200,7 @@ void Api::add_job_routes() {
         [call, key](Controller& c) -> Result<Controller::Submitted> {
           auto job = c.find_job(call.caller, call.part("job"));
           if (!job) return fail(job.error());
-          auto spec = c.store().job_spec(job->id);
+          auto spec = c.store().job_spec(job->id, JobLimits::entries_max);
           if (!spec) return fail(spec.error());
           return c.submit(call.caller, std::move(*spec), key);
         },

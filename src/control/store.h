@@ -89,7 +89,8 @@ class Store {
   [[nodiscard]] virtual Result<void> probe() = 0;
 
   virtual Result<TaskSpec> task_spec(JobId job, std::uint32_t group) = 0;
-  virtual Result<JobSpec> job_spec(JobId job) = 0;
+  // As it was submitted; of its tasks only the first `tasks_max`.
+  virtual Result<JobSpec> job_spec(JobId job, std::uint32_t tasks_max) = 0;
   virtual Result<std::optional<JobRecord>> job(JobId job) = 0;
   virtual Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) = 0;
   virtual Result<std::vector<JobRecord>> jobs(const JobQuery& query) = 0;

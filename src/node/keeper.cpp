@@ -41,11 +41,11 @@ void say(const std::string& text) { std::fprintf(stderr, "slipway keeper: %s\n",
 
 class KeeperLoop {
  public:
-  KeeperLoop(Fd epoll, Fd listener, Fd signals, Processes processes, const Clock& clock)
+  KeeperLoop(Fd epoll, Fd listener, Fd signals, Processes& processes, const Clock& clock)
       : epoll_(std::move(epoll)),
         listener_(std::move(listener)),
         signals_(std::move(signals)),
-        processes_(std::move(processes)),
+        processes_(processes),
         clock_(clock) {}
 
   // Until an agent says quit and nothing runs any more.
@@ -63,7 +63,7 @@ class KeeperLoop {
         if (agent_ && has_list_) append_frame(out_, event);
       write_agent();
     }
-    return processes_.remove_groups();
+    return {};
   }
 
  private:
@@ -185,7 +185,7 @@ class KeeperLoop {
   Fd epoll_;
   Fd listener_;
   Fd signals_;
-  Processes processes_;
+  Processes& processes_;
   const Clock& clock_;
   Fd agent_;
   bool has_list_ = false;  // only then are changes of it told
@@ -235,6 +235,18 @@ Result<void> say_ready(const std::string& log_path) {
   return {};
 }
 
+// Returns when an agent has said quit and nothing runs any more.
+Result<void> serve(const std::string& folder, Fd epoll, Processes& processes, const Clock& clock) {
+  auto signals = watch_children();
+  if (!signals) return fail(signals.error());
+  auto listener = listen_keeper(folder);
+  if (!listener) return fail(listener.error());
+  if (auto said = say_ready(folder + "/keeper.log"); !said) return said;
+  release_startup_pages();
+  KeeperLoop loop(std::move(epoll), std::move(*listener), std::move(*signals), processes, clock);
+  return loop.run();
+}
+
 Result<void> keep(const std::string& folder) {
   auto lock = FileLock::take(folder + "/keeper.lock");
   if (!lock) return fail(lock.error());
@@ -244,6 +256,8 @@ Result<void> keep(const std::string& folder) {
   const std::string journal_path = folder + "/keeper.journal";
   auto ended = recover(journal_path, *boot, clock.now());
   if (!ended) return fail(ended.error());
+  Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return fail(system_error("cannot make an epoll", errno));
 
   const KeeperIdentity identity{random_hex(8)};
   const char* no_cgroup = std::getenv("SLIPWAY_NO_CGROUP");
@@ -251,24 +265,15 @@ Result<void> keep(const std::string& folder) {
   CgroupPool cgroups(identity.id, forbidden ? CgroupPool::Mode::forbidden : CgroupPool::Mode::allowed);
   const JournalHeader header{*boot, identity.id, cgroups.folders()};
   auto journal = Journal::create(journal_path, {header, {}, *ended});
-  if (!journal) return fail(journal.error());
-  auto signals = watch_children();
-  if (!signals) return fail(signals.error());
-  Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll) return fail(system_error("cannot make an epoll", errno));
-  auto listener = listen_keeper(folder);
-  if (!listener) return fail(listener.error());
-  if (auto said = say_ready(folder + "/keeper.log"); !said) return said;
-  release_startup_pages();
-
-  const int epoll_number = epoll.get();
+  if (!journal) return cgroups.remove().and_then([&]() -> Result<void> { return fail(journal.error()); });
   Processes processes(identity, std::move(cgroups), std::move(*journal), header, std::move(*ended),
-                      epoll_number, clock);
-  KeeperLoop loop(std::move(epoll), std::move(*listener), std::move(*signals), std::move(processes), clock);
-  auto done = loop.run();
+                      epoll.get(), clock);
+  Result<void> done = serve(folder, std::move(epoll), processes, clock);
+  if (auto removed = processes.remove_groups(); done) done = removed;
+  if (!done) return done;  // the next keeper needs the journal
   ::unlink(journal_path.c_str());
   ::unlink((folder + "/" + keeper_socket_name).c_str());
-  return done;
+  return {};
 }
 
 }  // namespace

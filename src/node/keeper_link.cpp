@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -155,7 +154,6 @@ bool KeeperLink::read_all() {
 void KeeperLink::let_go() {
   letting_go_ = true;
   retry_timer_.reset();
-  if (starting_) ::kill(keeper_, SIGTERM);  // our child, and not waited for
 }
 
 void KeeperLink::lose() {

@@ -34,8 +34,8 @@ class KeeperLink {
   void send(const ToKeeper& message);
   void flush();
   bool is_open() const { return static_cast<bool>(socket_); }
-  // From now on a keeper that goes is not replaced; and one that is just starting, which nobody has told
-  // anything yet, is ended.
+  // From now on a keeper that goes is not replaced. (One that is just starting ends when it finds that nobody
+  // hears it say "ready".)
   void let_go();
 
  private:

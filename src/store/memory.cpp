@@ -77,12 +77,13 @@ class Memory final : public MemoryStore {
       return fail(ErrorCode::not_found, fmt::format("{} has no task number {}", to_string(job), group));
     return found->second.spec.tasks[group];
   }
-  Result<JobSpec> job_spec(JobId job) override {
+  Result<JobSpec> job_spec(JobId job, std::uint32_t tasks_max) override {
     const auto found = jobs_.find(job);
     if (found == jobs_.end())
       return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(job)));
     JobSpec spec = found->second.spec;
     spec.name = found->second.record.name;
+    if (spec.tasks.size() > tasks_max) spec.tasks.resize(tasks_max);
     return spec;
   }
   Result<std::optional<JobRecord>> job(JobId id) override {

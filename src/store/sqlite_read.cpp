@@ -263,7 +263,7 @@ Result<TaskSpec> SqliteStore::task_spec(JobId job, std::uint32_t group) {
   return wire::parse_task_spec(**spec);
 }
 
-Result<JobSpec> SqliteStore::job_spec(JobId id) {
+Result<JobSpec> SqliteStore::job_spec(JobId id, std::uint32_t tasks_max) {
   auto record = job(id);
   if (!record) return fail(record.error());
   if (!*record) return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(id)));
@@ -277,8 +277,9 @@ Result<JobSpec> SqliteStore::job_spec(JobId id) {
       first_row<std::string>(head.bind(id.value()), [](const Statement& row) { return row.text(0); });
   if (!environment) return fail(environment.error());
   spec.environment = unpack_environment(environment->value_or(""));
-  Statement ask = db_->prepare("SELECT spec FROM task_specs WHERE job = ? ORDER BY grp");
-  auto tasks = rows<std::string>(ask.bind(id.value()), [](const Statement& row) { return row.text(0); });
+  Statement ask = db_->prepare("SELECT spec FROM task_specs WHERE job = ? ORDER BY grp LIMIT ?");
+  auto tasks = rows<std::string>(ask.bind(id.value()).bind(tasks_max),
+                                 [](const Statement& row) { return row.text(0); });
   if (!tasks) return fail(tasks.error());
   for (const std::string& text : *tasks) {
     auto task = wire::parse_task_spec(text);

@@ -17,7 +17,7 @@ class SqliteStore final : public control::Store {
   Result<control::Loaded> load() override;
   Result<void> probe() override;
   Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override;
-  Result<JobSpec> job_spec(JobId job) override;
+  Result<JobSpec> job_spec(JobId job, std::uint32_t tasks_max) override;
   Result<std::optional<JobRecord>> job(JobId job) override;
   Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) override;
   Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override;

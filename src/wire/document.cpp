@@ -14,7 +14,7 @@ namespace slipway::wire {
 namespace {
 
 constexpr int depth_max = 64;
-constexpr std::size_t values_max = 8'000'000;
+constexpr std::size_t values_max = 4'000'000;
 constexpr std::size_t fields_max = 10'000;  // of one map: keys are compared one by one
 
 Error invalid(std::string what, std::string hint = {}) {

@@ -1,7 +1,7 @@
 #pragma once
 // A YAML or JSON text as a tree that remembers its lines, and a reader that explains what does not fit.
 //
-// Bounded: at most 64 levels and 8 million values, aliases included, so that no small text can become a large
+// Bounded: at most 64 levels and 4 million values, aliases included, so that no small text can become a large
 // tree.
 #include <cstdint>
 #include <functional>

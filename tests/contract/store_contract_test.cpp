@@ -113,7 +113,7 @@ TEST_P(StoreContract, GivesBackWhatWasSaved) {
   EXPECT_EQ(loaded->jobs[0].job, changes.jobs_new[0].job);
   ASSERT_EQ(loaded->jobs[0].tasks.size(), 2u);
   EXPECT_EQ(loaded->jobs[0].tasks[1].depends_on, std::vector<std::string>{"prepare"});
-  EXPECT_EQ(store_->job_spec(JobId{7}).value(), changes.jobs_new[0].spec);
+  EXPECT_EQ(store_->job_spec(JobId{7}, 100).value(), changes.jobs_new[0].spec);
   EXPECT_EQ(store_->task_spec(JobId{7}, 1).value(), changes.jobs_new[0].spec.tasks[1]);
 }
 

@@ -41,10 +41,11 @@ def wait_until(condition, timeout=None, what="", every=0.02):
 
 
 def is_alive(pid):
-    """Whether the process runs; a zombie does not."""
+    """Whether the process runs; a zombie does not, unless it still has threads that hold its files and locks."""
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+            ended = file.read().rsplit(")", 1)[1].split()[0] in "ZX"
+        return not ended or len(os.listdir(f"/proc/{pid}/task")) > 1
     except (FileNotFoundError, ProcessLookupError):
         return False
 

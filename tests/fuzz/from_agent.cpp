@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto message = wire::parse_from_agent(fuzz::text(data, size));
   fuzz::check_explained(message);
   if (message)
-    fuzz::check_round_trip(*message, [](const FromAgent& one) { return wire::format(one); },
-                           wire::parse_from_agent);
+    fuzz::check_round_trip(
+        *message, [](const FromAgent& one) { return wire::format(one); }, wire::parse_from_agent);
   return 0;
 }

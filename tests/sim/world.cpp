@@ -335,7 +335,7 @@ void World::check_events() {
 
 void World::check_ended_job(JobId id) {
   const auto tasks = store_->tasks(id, {.state = {}, .after = {}, .limit = 100'000});
-  const auto spec = store_->job_spec(id);
+  const auto spec = store_->job_spec(id, 100);
   for (const TaskRecord& task : *tasks) {
     std::uint32_t faults = 0;
     const auto attempts = store_->attempts(task.ref);

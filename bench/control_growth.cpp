@@ -1,0 +1,129 @@
+// What the control plane itself costs per task, and whether that grows with their number: the real Controller
+// over the store in memory, with nodes that end every process the moment they are told to start it.
+//
+//   control_growth NODES TASKS…      prints, for each number of tasks, microseconds of CPU per task
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+
+#include "base/check.h"
+#include "control/controller.h"
+#include "store/memory.h"
+
+using namespace slipway;
+
+namespace {
+
+double cpu_seconds() {  // steal and neighbours do not count
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+class World {
+ public:
+  explicit World(std::uint32_t nodes) : store_(store::make_memory_store()) {
+    control::Settings settings;
+    settings.machine.total = {.cores = 64'000, .memory = 64ull << 30, .gpus = 0};
+    auto loaded = control::Controller::load(*store_, settings, 1, now_);
+    SLIPWAY_CHECK(loaded.has_value());
+    controller_ = std::move(*loaded);
+    controller_->set_now(now_);
+    control::Controller::PoolWish wish;
+    wish.name = "lab";
+    wish.nodes = 0;
+    wish.provisioner = "none";
+    wish.lost_after = Duration(3'600'000'000);
+    SLIPWAY_CHECK(controller_->create_pool(user_, wish).has_value());
+    for (std::uint32_t i = 1; i <= nodes; ++i) {
+      Hello hello;
+      hello.name = "node-" + std::to_string(i);
+      hello.pool = "lab";
+      hello.instance = hello.name;
+      hello.address = "10.0.0.1";
+      hello.host = hello.name;
+      hello.version = "bench";
+      hello.total = {.cores = 2'000, .memory = 4ull << 30, .gpus = 0};
+      controller_->hello(SessionId{i}, user_, hello);
+    }
+    turn();
+  }
+
+  void run(std::uint32_t tasks) {
+    JobSpec spec;
+    spec.name = "grow";
+    spec.pool = "lab";
+    TaskSpec task;
+    task.name = "t";
+    task.command = std::vector<std::string>{"true"};
+    task.count = tasks;
+    spec.tasks = {task};
+    const auto submitted = controller_->submit(user_, spec, "");
+    SLIPWAY_CHECK(submitted.has_value());
+    for (std::size_t quiet = 0; controller_->live_jobs() > 0;) {
+      quiet = turn() ? 0 : quiet + 1;
+      SLIPWAY_CHECK(quiet < 1'000);  // nothing happens and the job has not ended
+    }
+    const auto job = store_->job(submitted->job.id);
+    SLIPWAY_CHECK(job && *job && (*job)->counts.succeeded == tasks);
+  }
+
+ private:
+  bool turn() {  // whether any node was told something
+    now_ += Duration(1'000);
+    controller_->set_now(now_);
+    for (auto& [session, report] : reports_) controller_->report(session, report);
+    reports_.clear();
+    auto outputs = controller_->finish_turn();
+    SLIPWAY_CHECK(outputs.has_value());
+    bool any = false;
+    for (const auto& [session, message] : outputs->messages)
+      if (const auto* orders = std::get_if<Orders>(&message)) any |= answer(session, *orders);
+    return any;
+  }
+
+  bool answer(SessionId session, const Orders& orders) {
+    if (orders.start.empty()) return !orders.forget.empty();
+    Report report;
+    report.number = ++numbers_[session];
+    for (const StartOrder& order : orders.start)
+      for (const ProcessStart& process : order.processes) {
+        report.started.push_back({order.key, process.rank, 4711, now_});
+        ProcessEnded ended;
+        ended.key = order.key;
+        ended.rank = process.rank;
+        ended.use = {1u << 20, Duration(700)};
+        ended.started_at = ended.ended_at = now_;
+        report.ended.push_back(std::move(ended));
+      }
+    reports_.emplace_back(session, std::move(report));
+    return true;
+  }
+
+  const control::Caller user_{"bench", "default"};
+  TimePoint now_{Duration(1'700'000'000'000'000)};
+  std::unique_ptr<store::MemoryStore> store_;
+  std::unique_ptr<control::Controller> controller_;
+  std::map<SessionId, std::uint64_t> numbers_;
+  std::vector<std::pair<SessionId, Report>> reports_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: %s NODES TASKS...\n", argv[0]);
+    return 2;
+  }
+  const auto nodes = static_cast<std::uint32_t>(std::strtoul(argv[1], nullptr, 10));
+  for (int i = 2; i < argc; ++i) {
+    const auto tasks = static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10));
+    World world(nodes);
+    const double begin = cpu_seconds();
+    world.run(tasks);
+    std::printf("%u %.4f\n", tasks, (cpu_seconds() - begin) / tasks * 1e6);
+    std::fflush(stdout);
+  }
+  return 0;
+}

@@ -1,0 +1,205 @@
+#include <gtest/gtest.h>
+
+#include "wire/document.h"
+#include "wire/job_file.h"
+#include "wire/protocol.h"
+#include "wire/records.h"
+#include "wire/utf8.h"
+
+namespace slipway::wire {
+namespace {
+
+constexpr const char* example = R"(name: example
+pool: lab
+priority: 3
+environment: {GREETING: hello, NUMBER: 007}
+retries: 1
+max_wall_time: 10m
+source: ./code
+tasks:
+  - name: prepare
+    command: mkdir -p "$SLIPWAY_SHARED/x"
+  - name: gang
+    nodes: 2
+    processes_per_node: 2
+    resources: {cores: 0.5, memory: 256MiB, gpus: 1}
+    command: [./train, --rank, "{rank}"]
+    depends_on: [prepare]
+    retries: 0
+  - name: sweep
+    count: 20
+    command: "echo task {index}"
+)";
+
+TEST(JobFile, ReadsWhatPeopleWrite) {
+  const auto file = parse_job_file(example, "job.yaml");
+  ASSERT_TRUE(file) << file.error().what;
+  EXPECT_EQ(file->source_folder, "./code");
+  const JobSpec& spec = file->spec;
+  EXPECT_EQ(spec.environment.at("NUMBER"), "007");
+  ASSERT_EQ(spec.tasks.size(), 3u);
+  EXPECT_EQ(spec.tasks[0].retries, 1u);
+  EXPECT_EQ(spec.tasks[1].retries, 0u);
+  EXPECT_EQ(spec.tasks[1].resources, (Resources{500, 256u << 20, 1}));
+  EXPECT_EQ(spec.tasks[1].max_wall_time, std::chrono::minutes(10));
+  EXPECT_EQ(spec.tasks[2].count, 20u);
+  EXPECT_EQ(std::get<std::vector<std::string>>(spec.tasks[1].command).back(), "{rank}");
+}
+
+TEST(JobFile, SurvivesTheRoundTripThroughJson) {
+  auto file = parse_job_file(example, "job.yaml");
+  file->spec.source = std::string(64, 'a');
+  EXPECT_EQ(parse_job_spec(format_job_spec(file->spec)).value(), file->spec);
+  for (const TaskSpec& task : file->spec.tasks)
+    EXPECT_EQ(parse_task_spec(format_task_spec(task)).value(), task);
+}
+
+TEST(JobFile, SettingsChangeValuesByPath) {
+  const auto file = parse_job_file(example, "job.yaml",
+                                   {"priority=9", "tasks.gang.nodes=4", "environment.RATE=0.1",
+                                    "tasks.2.count=3", "tasks.gang.command=[a, b]"});
+  ASSERT_TRUE(file) << file.error().what;
+  EXPECT_EQ(file->spec.priority, 9);
+  EXPECT_EQ(file->spec.tasks[1].nodes, 4u);
+  EXPECT_EQ(file->spec.environment.at("RATE"), "0.1");
+  EXPECT_EQ(file->spec.tasks[2].count, 3u);
+  for (const char* wrong : {"priority", "=3", "tasks.nothing.nodes=1", "name.x=1"})
+    EXPECT_FALSE(parse_job_file(example, "job.yaml", {wrong})) << wrong;
+}
+
+TEST(JobFile, SaysWhatIsWrongAndWhere) {
+  struct Row {
+    const char* text;
+    const char* what;
+    const char* hint;
+  };
+  const Row rows[] = {
+      {"tasks:\n  - name: a\n    comand: x\n", "job.yaml line 3: unknown key 'comand' in tasks[0]",
+       "'command'"},
+      {"nmae: x\ntasks: []\n", "line 1: unknown key 'nmae'", "'name'"},
+      {"tasks:\n  - name: a\n    command: x\n    nodes: many\n",
+       "line 4: tasks[0].nodes should be a whole number", ""},
+      {"tasks:\n  - name: a\n    command: x\n    retries: -1\n",
+       "tasks[0].retries should be a whole number from 0", ""},
+      {"tasks:\n  - name: a\n    command: ''\n", "task a has an empty command", "command:"},
+      {"tasks:\n  - name: a\n    command: []\n", "task a has an empty command", "command:"},
+      {"tasks:\n  - name: a\n", "task a has an empty command", "command:"},
+      {"tasks:\n  - name: a\n    command: x\n    depends_on: [b]\n",
+       "task a depends on b, which does not exist", "tasks of this job are a"},
+      {"tasks:\n  - {name: a, command: x, depends_on: b}\n  - {name: b, command: x, depends_on: c}\n  - "
+       "{name: c, command: x, depends_on: a}\n",
+       "circle: a -> b -> c -> a", ""},
+      {"tasks:\n  - {name: a, command: x}\n  - {name: a, command: x}\n", "two tasks are called a", ""},
+      {"name: a/b\ntasks: [{name: a, command: x}]\n", "it contains '/'", "letters"},
+      {"tasks: [{name: a, command: x, resources: {cores: 0}}]\n", "resources.cores should be a number", ""},
+      {"tasks: [{name: a, command: x, resources: {memory: lots}}]\n", "memory should be a size", "512MiB"},
+      {"tasks: [{name: a, command: x, max_wall_time: soon}]\n", "max_wall_time should be a duration", "10m"},
+      {"tasks: 3\n", "tasks should be a list", ""},
+      {"tasks: []\n", "the job has no tasks", ""},
+      {"priority: 2000\ntasks: [{name: a, command: x}]\n",
+       "priority should be a whole number from -1000 to 1000", ""},
+      {"- just\n- a list\n", "should be a map", ""},
+      {"a: [1, 2\n", "line", "YAML"},
+      {"name: \"\xff\xfe\"\n", "not valid UTF-8", ""},
+      {"a: 1\na: 2\n", "stands twice", ""},
+      {"tasks: [{name: a, command: x, workdir: here}]\n", "not an absolute path", ""},
+      {"name: job_7\ntasks: [{name: a, command: x}]\n", "that is how ids look", ""},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.text);
+    const auto file = parse_job_file(row.text, "job.yaml");
+    ASSERT_FALSE(file);
+    EXPECT_NE(file.error().what.find(row.what), std::string::npos) << file.error().what;
+    EXPECT_NE(file.error().hint.find(row.hint), std::string::npos) << file.error().hint;
+  }
+}
+
+TEST(JobFile, SmallTextsCannotBecomeLargeTrees) {
+  std::string bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n";
+  for (char c = 'b'; c < 'l'; ++c)
+    bomb += std::string(1, c) + ": &" + c + " [*" + std::string(1, static_cast<char>(c - 1)) +
+            (", *" + std::string(1, static_cast<char>(c - 1))) + ", *" +
+            std::string(1, static_cast<char>(c - 1)) + ", *" + std::string(1, static_cast<char>(c - 1)) +
+            ", *" + std::string(1, static_cast<char>(c - 1)) + ", *" +
+            std::string(1, static_cast<char>(c - 1)) + "]\n";
+  EXPECT_FALSE(parse_job_file(bomb, "job.yaml"));
+  EXPECT_FALSE(parse_job_file(std::string(100'000, '['), "job.yaml"));
+  EXPECT_FALSE(parse_job_spec(std::string(100'000, '[')));
+  EXPECT_FALSE(parse_job_spec("{\"tasks\":" + std::string(200, '[') + std::string(200, ']') + "}"));
+}
+
+TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
+  const AttemptKey key{{JobId{7}, 1, 2}, 3};
+  const TimePoint time{Duration(1'700'000'000'123'456)};
+  const ProcessEnded ended{
+      key, 4, ProcessEndKind::start_failed, 2, false, "no such file", {5, Duration(6)}, time, time};
+  Hello hello;
+  hello.name = "lab-1";
+  hello.total = {1000, 5, 1};
+  hello.notes = {"one"};
+  hello.waiting = {key};
+  hello.running = {{key, 1, 99, time}};
+  hello.ended = {ended};
+  const Report report{9, {{key, 0, 12, time}}, {ended}};
+  for (const FromAgent& message : {FromAgent(hello), FromAgent(report)})
+    EXPECT_EQ(parse_from_agent(format(message)).value(), message);
+  StartOrder start;
+  start.key = key;
+  start.folder = "workspaces/default/jobs/job_7/t/attempt-3";
+  start.behind = true;
+  start.processes = {{1, {"a", "b=c"}, {{"X", "y=z"}, {"E", ""}}, "stdout.txt", "stderr.txt", "wd", {2, 3}}};
+  const Orders orders{4, {start}, {{key, Duration(5)}}, {key}, true};
+  for (const ToAgent& message : {ToAgent(Welcome{NodeId{3}, Duration(1), Duration(2)}),
+                                 ToAgent(Refused{"why", true}), ToAgent(orders)})
+    EXPECT_EQ(parse_to_agent(format(message)).value(), message);
+}
+
+TEST(Protocol, GarbageIsAnError) {
+  for (const char* text : {"", "{}", "[]", "{\"type\":\"hello\"}", "{\"type\":3}",
+                           "{\"type\":\"orders\",\"number\":-1}", "\xff"}) {
+    EXPECT_FALSE(parse_from_agent(text)) << text;
+    EXPECT_FALSE(parse_to_agent(text)) << text;
+  }
+}
+
+TEST(Snapshot, RoundTripAndEvilManifests) {
+  Snapshot snapshot;
+  snapshot.entries = {{"a", SnapshotKind::folder},
+                      {"a/run.sh", SnapshotKind::file, true, std::string(64, 'b'), 12, ""},
+                      {"link", SnapshotKind::link, false, "", 0, "a/run.sh"}};
+  EXPECT_EQ(parse_snapshot(format(snapshot)).value(), snapshot);
+  const auto refused = [](SnapshotEntry entry) {
+    return !parse_snapshot(format(Snapshot{{std::move(entry)}}));
+  };
+  for (const char* path : {"../x", "/etc/passwd", "a/../../x", "", "a//b", "./a"})
+    EXPECT_TRUE(refused({path, SnapshotKind::folder})) << path;
+  for (const char* target : {"/etc/passwd", "../x", "a/../../x", ""})
+    EXPECT_TRUE(refused({"link", SnapshotKind::link, false, "", 0, target})) << target;
+  EXPECT_TRUE(refused({"f", SnapshotKind::file, false, "../../etc", 1, ""}));
+  const Snapshot through{{{"l", SnapshotKind::link, false, "", 0, "."}, {"l/x", SnapshotKind::folder}}};
+  EXPECT_FALSE(parse_snapshot(format(through)));
+}
+
+TEST(Utf8, WhatIsNotIsReplaced) {
+  EXPECT_TRUE(is_utf8("grün €"));
+  for (const char* wrong : {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xe2\x82", "\xf5\x80\x80\x80"})
+    EXPECT_FALSE(is_utf8(wrong));
+  EXPECT_EQ(to_utf8("a\xff"
+                    "b"),
+            "a\xEF\xBF\xBD"
+            "b");
+}
+
+TEST(Requests, PoolsAndTokensAreChecked) {
+  EXPECT_EQ(parse_pool_request(R"({"name":"lab","nodes":2,"cores_per_node":1.5,"memory_per_node":1024})")
+                ->cores_per_node,
+            1500u);
+  for (const char* wrong :
+       {"{\"nodes\":-1}", "{\"node\":1}", "[]", "{\"lost_after\":0}", "{\"overcommit\":\"yes\"}"})
+    EXPECT_FALSE(parse_pool_request(wrong)) << wrong;
+  EXPECT_FALSE(parse_token_request("{\"name\":\"x\",\"role\":\"king\"}"));
+  EXPECT_FALSE(parse_hashes("{\"hashes\":[\"../../etc/passwd\"]}"));
+}
+
+}  // namespace
+}  // namespace slipway::wire
