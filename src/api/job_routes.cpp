@@ -136,17 +136,20 @@ void Api::add_job_routes() {
   });
   router_.add("POST", "/v1/jobs", Role::member, [this](const Call& call) {
     auto spec = spec_of(call.request());
-    if (call.request().body.size() > body_worth_trimming)
-      ::malloc_trim(0);  // the parsed tree of a large body was larger still
     if (!spec) return call.send(problem(spec.error()));
     const std::string key = call.request().header("Idempotency-Key").value_or("");
     if (key.size() > 200)
       return call.send(
           problem({ErrorCode::invalid, "the Idempotency-Key is longer than 200 characters", "use a UUID"}));
-    auto submit = [this, call, key, spec = std::make_shared<JobSpec>(std::move(*spec))] {
+    const bool large = call.request().body.size() > body_worth_trimming;
+    auto submit = [this, call, key, large, spec = std::make_shared<JobSpec>(std::move(*spec))] {
       change<Controller::Submitted>(
           call, [call, key, spec](Controller& c) { return c.submit(call.caller, std::move(*spec), key); },
-          submitted_response);
+          [this, large](const Controller::Submitted& submitted) {
+            // What a large body was parsed into is free by now, but scattered over two threads' heaps.
+            if (large) loop_.post([] { ::malloc_trim(0); });
+            return submitted_response(submitted);
+          });
     };
     if (const std::string source = spec->source; source.empty()) {
       submit();

@@ -236,7 +236,13 @@ int main(int argc, char** argv) {
                   100 * bare_cpu / cpu, steal_ticks() - steal);
     }
   }
-  std::printf("keeper after: %s\n", memory_of(keeper.pid).c_str());
+  const auto stat = read_file(fmt::format("/proc/{}/stat", keeper.pid));
+  long user = 0, system = 0;
+  std::sscanf(stat->c_str() + stat->rfind(')') + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld",
+              &user, &system);
+  std::printf("keeper after: %s; %.0f us CPU of its own per task\n", memory_of(keeper.pid).c_str(),
+              1e6 * static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK)) /
+                  (2.0 * count * rounds));
   out.clear();
   append_frame(out, ToKeeper(KeeperQuit{}));
   send_all(keeper, out);

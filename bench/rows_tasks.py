@@ -1,0 +1,129 @@
+"""What running tasks costs: throughput against the limit and the peers, latency, growth."""
+import os
+import shutil
+import subprocess
+import time
+
+from machine import median
+from service import Failed, Service
+
+
+def check_readable(service, job, count):
+    """Every result is stored and can be read: counts, each task's end, one log."""
+    seen, after = 0, ""
+    while after is not None:
+        page = service.api.call("GET", f"/v1/jobs/{job}/tasks?state=succeeded&limit=1000" + (f"&after={after}" if after else ""))
+        seen += len(page["items"])
+        if any(task["exit_code"] != 0 for task in page["items"]):
+            raise Failed(f"a task of {job} has no exit code 0")
+        after = page["next"] and page["next"].replace("[", "%5B").replace("]", "%5D")
+    if seen != count:
+        raise Failed(f"{job} shows {seen} ended tasks, not {count}")
+    service.api.call("GET", f"/v1/jobs/{job}/tasks/t%5B{count - 1}%5D/logs")
+
+
+def throughput(bench):
+    count, rounds = (2000, 3) if bench.quick else (10000, 5)
+    parallel = shutil.which("parallel")
+    peer_count = max(200, count // 20)
+    bare, two, one, peers = [], [], [], []
+    with Service(bench.slipway, bench.folders.fresh()) as nodes_2, Service(bench.slipway, bench.folders.fresh()) as nodes_1:
+        nodes_2.pool("lab", 2, 1)
+        nodes_1.pool("lab", 1, 2)
+        for _ in range(rounds):
+            bare.append(count / float(bench.program("spawn_loop", str(count), "2", "true")))
+            for service, rates in ((nodes_2, two), (nodes_1, one)):
+                took, job = service.run_array("lab", count, ["true"])
+                rates.append(count / took)
+                check_readable(service, job, count)
+            if parallel:
+                peers.append(peer_count / parallel_seconds(parallel, peer_count))
+    for rates, label in ((two, "2 nodes of 1 core"), (one, "1 node of 2 cores")):
+        # Of each round by itself: what a neighbour takes, it takes from both.
+        share = median([rate / limit for rate, limit in zip(rates, bare)])
+        bench.row(f"{count:,} x true, {label}", f"{median(rates):,.0f}/s", f"70 % of bare {median(bare):,.0f}/s", share,
+                  share >= 0.70, slipway_per_s=rates, bare_per_s=bare)
+    if parallel:
+        ratio = median([rate / peer for rate, peer in zip(two, peers)])
+        bench.row("the same against GNU parallel -j2", f"{median(two):,.0f}/s", f"3 x {median(peers):,.0f}/s", ratio,
+                  ratio >= 3, parallel_per_s=peers)
+    else:
+        bench.absent("the same against GNU parallel -j2", "parallel is not installed")
+    slurm(bench, median(two))
+
+
+def parallel_seconds(parallel, count):
+    begin = time.monotonic()
+    subprocess.run([parallel, "-j2", "true", "{}"], input="\n".join(map(str, range(count))), text=True, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.monotonic() - begin
+
+
+def slurm(bench, rate):
+    what = "the same against a Slurm array"
+    sbatch = shutil.which("sbatch")
+    if not sbatch:
+        return bench.absent(what, "slurm is not installed")
+    if subprocess.run(["sinfo", "-h"], capture_output=True, check=False).returncode != 0:
+        return bench.absent(what, "slurm is installed, but no controller answers")
+    count, folder = 200, bench.folders.fresh()
+    begin = time.monotonic()
+    subprocess.run([sbatch, "--wait", "--array", f"0-{count - 1}", "--output", "/dev/null", "--wrap", "true"],
+                   cwd=folder, check=True, capture_output=True, timeout=600)
+    peer = count / (time.monotonic() - begin)
+    bench.row(what, f"{rate:,.0f}/s", f"20 x {peer:,.0f}/s", rate / peer, rate / peer >= 20, slurm_per_s=peer)
+
+
+def first_instruction(bench):
+    program = os.path.join(bench.programs, "first_instruction")
+    waits = []
+    with Service(bench.slipway, bench.folders.fresh()) as service:
+        service.pool("lab", 1, 2)
+        request = service.api.bytes_of("POST", "/v1/jobs", {"pool": "lab", "tasks": [{"name": "t", "command": [program]}]})
+        for _ in range(30 if bench.quick else 200):
+            begin = time.time_ns()
+            _, answer = service.api.exchange(request)
+            job = answer.decode().split('"id":"', 1)[1].split('"', 1)[0]
+            service.wait(job)
+            began = int(service.api.call("GET", f"/v1/jobs/{job}/tasks/t/logs"))
+            waits.append((began - begin) / 1e6)
+    p50 = median(waits)
+    bench.row("submit to first instruction, p50", f"{p50:.2f} ms", "5 ms", p50 / 5, p50 <= 5,
+              milliseconds=sorted(waits))
+
+
+def growth(bench):
+    sizes = [500, 5000] if bench.quick else [1000, 10000, 100000] if bench.long else [1000, 10000]
+    rounds = 3
+    share = {size: [] for size in sizes}
+    per_task = {size: [] for size in sizes}
+    with Service(bench.slipway, bench.folders.fresh()) as service:
+        service.pool("lab", 2, 1)
+        for _ in range(rounds):
+            for size in sizes:
+                # Small ones are repeated, so that each figure stands on as much work; the bare loop beside each
+                # takes out what the machine did meanwhile.
+                repeats = max(1, min(sizes[-1], 10000) // size)
+                limit = float(bench.program("spawn_loop", str(min(size * repeats, 5000)), "2", "true")) / min(size * repeats, 5000)
+                took = sum(service.run_array("lab", size, ["true"])[0] for _ in range(repeats)) / (size * repeats)
+                per_task[size].append(took * 1e6)
+                share[size].append(took / limit)
+    medians = {size: median(values) for size, values in share.items()}
+    ratio = max(medians.values()) / medians[sizes[0]]
+    shown = ", ".join(f"{size:,}: {median(per_task[size]):.0f}" for size in sizes)
+    bench.row(f"growth, real tasks ({sizes[0]:,} to {sizes[-1]:,})", f"us a task {shown}", "flat within 20 %", ratio, ratio <= 1.2,
+              per_task_us=per_task, to_bare=share)
+
+
+def control_growth(bench):
+    sizes = [1000, 10000, 100000] if bench.quick else [1000, 10000, 100000, 1000000]
+    for nodes in (2, 64):
+        rounds = []
+        for _ in range(3):
+            lines = bench.program("control_growth", str(nodes), *map(str, sizes)).splitlines()
+            rounds.append([float(line.split()[1]) for line in lines])
+        medians = [median(column) for column in zip(*rounds)]
+        ratio = max(medians) / medians[0]
+        shown = ", ".join(f"{size:,}: {cost:.1f}" for size, cost in zip(sizes, medians))
+        bench.row(f"growth, control plane alone, {nodes} nodes", f"us CPU a task {shown}", "flat within 20 %", ratio, ratio <= 1.2,
+                  per_task_us=dict(zip(map(str, sizes), medians)))
