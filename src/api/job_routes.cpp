@@ -222,9 +222,11 @@ void Api::add_job_routes() {
         },
         [](const Shown& shown) {
           std::string tasks;
-          for (const auto& [name, reason] : shown.second.tasks)
+          for (const Controller::Why::Task& task : shown.second.tasks)
             tasks += (tasks.empty() ? "" : ",") +
-                     wire::format_object({{"task", wire::quote(name)}, {"reason", wire::quote(reason)}});
+                     wire::format_object({{"task", wire::quote(task.name)},
+                                          {"state", wire::quote(to_string(task.state))},
+                                          {"reason", wire::quote(task.reason)}});
           return json(200, wire::format_object({{"job", wire::quote(to_string(shown.first.id))},
                                                 {"state", wire::quote(to_string(shown.first.state))},
                                                 {"answer", wire::quote(shown.second.answer)},

@@ -100,7 +100,12 @@ class Controller {
 
   struct Why {
     std::string answer;
-    std::vector<std::pair<std::string, std::string>> tasks;  // name, reason
+    struct Task {
+      std::string name;  // or a range of them: sweep[3-19]
+      TaskState state;
+      std::string reason;
+    };
+    std::vector<Task> tasks;
   };
   Result<Why> why(const JobRecord& job);
 

@@ -105,22 +105,22 @@ Result<Controller::Why> Controller::why(const JobRecord& record) {
         if (why.tasks.size() >= groups_shown_max) break;
         if (task.record.state == TaskState::running) {
           ++running;
-          why.tasks.emplace_back(task.record.name,
+          why.tasks.emplace_back(task.record.name, task.record.state,
                                  fmt::format("runs on {}", fmt::join(task.attempt->record.node_names, ", ")));
         } else if (task.attempt && task.attempt->stopping) {
-          why.tasks.emplace_back(task.record.name,
+          why.tasks.emplace_back(task.record.name, task.record.state,
                                  fmt::format("is being stopped: {}", task.attempt->record.detail));
         } else if (task.attempt) {
           why.tasks.emplace_back(
-              task.record.name,
+              task.record.name, task.record.state,
               fmt::format("is being started on {}", fmt::join(task.attempt->record.node_names, ", ")));
         } else if (task.record.not_before) {
           why.tasks.emplace_back(
-              task.record.name,
+              task.record.name, task.record.state,
               fmt::format("waits {} before attempt {}: {}", format_duration(*task.record.not_before - now_),
                           task.record.attempts + 1, task.record.reason));
         } else {
-          why.tasks.emplace_back(task.record.name,
+          why.tasks.emplace_back(task.record.name, task.record.state,
                                  why_queued(job, group, task.record.name) + "; " + task.record.reason);
         }
       }
@@ -132,18 +132,19 @@ Result<Controller::Why> Controller::why(const JobRecord& record) {
                                                         : fmt::format("{}-{}", group.next, group.tasks - 1))
             : group.name;
     why.tasks.emplace_back(
-        name, group.rest == TaskState::waiting ? why_waiting(job, g) : why_queued(job, group, name));
+        name, group.rest,
+        group.rest == TaskState::waiting ? why_waiting(job, g) : why_queued(job, group, name));
   }
   // The first thing that waits is the answer; a job in which nothing waits simply runs.
-  const auto waiting = std::find_if(why.tasks.begin(), why.tasks.end(), [](const auto& task) {
-    return task.second.starts_with("task ") || task.second.starts_with("waits ");
+  const auto waiting = std::find_if(why.tasks.begin(), why.tasks.end(), [](const Why::Task& task) {
+    return task.reason.starts_with("task ") || task.reason.starts_with("waits ");
   });
   if (waiting != why.tasks.end())
-    why.answer = waiting->second.starts_with("task ")
-                     ? waiting->second
-                     : fmt::format("task {} {}", waiting->first, waiting->second);
+    why.answer = waiting->reason.starts_with("task ")
+                     ? waiting->reason
+                     : fmt::format("task {} {}", waiting->name, waiting->reason);
   else if (!why.tasks.empty())
-    why.answer = fmt::format("task {} {}", why.tasks.front().first, why.tasks.front().second);
+    why.answer = fmt::format("task {} {}", why.tasks.front().name, why.tasks.front().reason);
   else
     why.answer = fmt::format("{} is {}", to_string(record.id), to_string(job.record.state));
   return why;

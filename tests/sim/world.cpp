@@ -380,8 +380,8 @@ std::string World::broken_invariant() {
     const auto job = store_->job(*id);
     const auto why = controller_->why(**job);
     if (!why || why->answer.empty()) return fmt::format("{} has no reason", to_string(*id));
-    for (const auto& [task, reason] : why->tasks)
-      if (reason.empty()) return fmt::format("{} {} has no reason", to_string(*id), task);
+    for (const auto& task : why->tasks)
+      if (task.reason.empty()) return fmt::format("{} {} has no reason", to_string(*id), task.name);
   }
   return "";
 }
