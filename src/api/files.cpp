@@ -195,10 +195,11 @@ void Api::add_file_routes() {
                                 fmt::format("'{}' is not a SHA-256 in hexadecimal", hash.substr(0, 100)),
                                 "name the content by its hash"}));
     }
-    const bool queued = worker_.post([this, call, hash, file] {
+    const int done = blobs_.has(hash) ? 200 : 201;
+    const bool queued = worker_.post([this, call, hash, file, done] {
       auto adopted = blobs_.adopt(file, hash);
       call.loop().post(
-          [call, adopted] { call.send(adopted ? net::Response{201} : problem(adopted.error())); });
+          [call, adopted, done] { call.send(adopted ? net::Response{done} : problem(adopted.error())); });
     });
     if (!queued)
       call.send(problem({ErrorCode::unavailable, "too much waits for the disk", "try again in a moment"}));

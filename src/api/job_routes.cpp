@@ -194,7 +194,7 @@ void Api::add_job_routes() {
             return c.cancel(call.caller, job.id, reason);
           });
         },
-        [](const JobRecord& job) { return json(202, wire::format(job)); });
+        [](const JobRecord& job) { return json(200, wire::format(job)); });
   });
   router_.add("POST", "/v1/jobs/{job}/resubmit", Role::member, [this](const Call& call) {
     const std::string key = call.request().header("Idempotency-Key").value_or("");

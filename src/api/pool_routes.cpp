@@ -1,4 +1,6 @@
 // Pools, nodes and tokens.
+#include <fmt/format.h>
+
 #include "api/api.h"
 #include "base/random.h"
 #include "base/sha256.h"
@@ -96,14 +98,25 @@ void Api::add_pool_routes() {
                       [](const NodeView& view) { return json(200, wire::format(view)); });
                 });
 
-  router_.add("GET", "/v1/tokens", Role::admin,
-              [this](const Call& call) { call.send(list_response(std::vector<TokenRecord>(tokens_))); });
+  // The admins of the workspace `default` run the service; others only see their own workspace.
+  router_.add("GET", "/v1/tokens", Role::admin, [this](const Call& call) {
+    std::vector<TokenRecord> seen;
+    for (const TokenRecord& token : tokens_)
+      if (call.caller.workspace == "default" || token.workspace == call.caller.workspace)
+        seen.push_back(token);
+    call.send(list_response(seen));
+  });
   router_.add("POST", "/v1/tokens", Role::admin, [this](const Call& call) {
     auto request = wire::parse_token_request(call.request().body);
     if (!request) return call.send(problem(request.error()));
     if (auto named = validate_name("token", request->name); !named) return call.send(problem(named.error()));
     if (auto named = validate_name("workspace", request->workspace); !named)
       return call.send(problem(named.error()));
+    if (call.caller.workspace != "default" && request->workspace != call.caller.workspace)
+      return call.send(problem({ErrorCode::denied,
+                                fmt::format("an admin of workspace {} cannot make tokens for {}",
+                                            call.caller.workspace, request->workspace),
+                                "ask an admin of workspace default"}));
     // Known once, here; only its hash is kept.
     const std::string secret = "slipway_" + random_hex(24);
     const TokenRecord token{"token_" + random_hex(4), request->name, request->workspace, request->role,

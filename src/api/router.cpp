@@ -1,5 +1,7 @@
 #include "api/router.h"
 
+#include <cstdint>
+
 #include "wire/records.h"
 
 namespace slipway::api {
@@ -30,6 +32,8 @@ Router::Match Router::find(std::string_view method, std::string_view path) const
   Match match;
   const auto given = net::split_path(path);
   if (!given) return match;
+  std::size_t named_fewest =
+      SIZE_MAX;  // of several patterns that fit, the one with fewer named parts is meant
   for (const Route& route : routes_) {
     const auto wanted = split(route.pattern);
     if (wanted.size() != given->size()) continue;
@@ -41,12 +45,13 @@ Router::Match Router::find(std::string_view method, std::string_view path) const
       else
         same = wanted[i] == (*given)[i];
     }
-    if (!same) continue;
+    if (!same || parts.size() > named_fewest) continue;
+    if (parts.size() < named_fewest) match = {};
+    named_fewest = parts.size();
     match.path_known = true;
     if (route.method == method || (method == "HEAD" && route.method == "GET")) {
       match.route = &route;
       match.parts = std::move(parts);
-      return match;
     }
   }
   return match;

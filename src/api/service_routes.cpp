@@ -19,7 +19,7 @@ struct Numbers {
 Result<Numbers> count(Controller& controller, const control::Caller& caller) {
   Numbers numbers;
   for (const NodeView& node : controller.nodes(caller, "")) ++numbers.nodes[node.node.state];
-  auto jobs = controller.store().job_counts();
+  auto jobs = controller.store().job_counts(caller.workspace);
   if (!jobs) return fail(jobs.error());
   for (const auto& [state, n] : *jobs) numbers.jobs[state] = n;
   return numbers;
@@ -94,6 +94,9 @@ void Api::add_service_routes() {
         });
   });
   router_.add("POST", "/v1/service/stop", Role::admin, [this](const Call& call) {
+    if (call.caller.workspace != "default")
+      return call.send(
+          problem({ErrorCode::denied, "only an admin of workspace default may stop the service", ""}));
     auto keep_running = wire::parse_stop_request(call.request().body);
     if (!keep_running) return call.send(problem(keep_running.error()));
     call.send(json(202, "{\"stopping\":true}"));

@@ -107,6 +107,14 @@ void Controller::process_started(const ProcessStarted& started) {
   Process& process = attempt->processes[started.rank];
   if (process.state != Process::State::sent) return;
   process.state = Process::State::running;
+  Job& job = jobs_.at(started.key.task.job);
+  if (!attempt->first_started_at) attempt->first_started_at = now_;
+  if (job.record.state == JobState::queued) {
+    job.record.state = JobState::running;
+    job.record.started_at = now_;
+    touch(job);
+    event("job.running", &job, {}, std::nullopt, fmt::format("{} runs", job.record.name));
+  }
   if (!attempt->holds[process.node]) {  // the node gave it room before we saw what made the room
     Node& node = nodes_.at(attempt->record.nodes[process.node]);
     std::erase(node.behind, started.key);
@@ -116,7 +124,6 @@ void Controller::process_started(const ProcessStarted& started) {
       std::any_of(attempt->processes.begin(), attempt->processes.end(),
                   [](const Process& one) { return one.state == Process::State::sent; }))
     return;
-  Job& job = jobs_.at(started.key.task.job);
   Task& task = *find_task(started.key.task);
   attempt->record.started_at = now_;
   task.record.state = TaskState::running;
@@ -125,12 +132,6 @@ void Controller::process_started(const ProcessStarted& started) {
   event("attempt.started", &job, task.record.name, started.key.attempt,
         fmt::format("{} runs on {}", task.record.name, fmt::join(attempt->record.node_names, ", ")),
         attempt->record.node_names.front());
-  if (job.record.state == JobState::queued) {
-    job.record.state = JobState::running;
-    job.record.started_at = now_;
-    touch(job);
-    event("job.running", &job, {}, std::nullopt, fmt::format("{} runs", job.record.name));
-  }
   const auto spec = spec_of(started.key.task.job, started.key.task.group);
   if (!spec)
     store_problem_ = spec.error();
@@ -229,6 +230,7 @@ void Controller::finish_attempt(Job& job, Task& task) {
   std::unique_ptr<Attempt> attempt = std::move(task.attempt);
   AttemptRecord& record = attempt->record;
   record.ended_at = now_;
+  if (!record.started_at) record.started_at = attempt->first_started_at;  // a gang that never ran as a whole
   if (!record.end) {
     record.end = EndReason::exited;
     record.exit_code = 0;

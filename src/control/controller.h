@@ -135,6 +135,7 @@ class Controller {
     std::vector<Process> processes;  // by rank
     std::vector<bool> released;      // by node: its room was given back
     std::uint32_t processes_left = 0;
+    std::optional<TimePoint> first_started_at;  // of any of its processes
     bool stopping = false;
     bool users_fault = true;
     std::vector<bool> holds;  // by node: it has room there, else it waits among the node's `behind`

@@ -283,16 +283,12 @@ void Controller::finish_job_if_done(Job& job) {
 
 Result<JobRecord> Controller::cancel(const Caller& caller, JobId id, const std::string& reason) {
   const auto found = jobs_.find(id);
-  if (found == jobs_.end() || is_terminal(found->second.record.state)) {
+  if (found == jobs_.end() || is_terminal(found->second.record.state)) {  // ended: there is nothing to stop
     auto record = store_.job(id);
     if (!record) return fail(record.error());
-    if (!*record || (*record)->workspace != caller.workspace)
-      return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(id)),
-                  "slipway job list shows the jobs");
-    return fail(ErrorCode::conflict,
-                fmt::format("{} cannot be cancelled: it has already ended ({})", to_string(id),
-                            to_string((*record)->state)),
-                "");
+    if (*record && (*record)->workspace == caller.workspace) return **record;
+    return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(id)),
+                "slipway job list shows the jobs");
   }
   Job& job = found->second;
   if (job.record.workspace != caller.workspace)

@@ -100,7 +100,8 @@ class Store {
   virtual Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) = 0;
   virtual Result<std::vector<EventRecord>> events(const EventQuery& query) = 0;
   virtual Result<std::vector<std::string>> sources() = 0;  // manifests of all jobs on record
-  virtual Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts() = 0;
+  virtual Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(
+      const std::string& workspace) = 0;
 };
 
 }  // namespace slipway::control

@@ -17,13 +17,16 @@ void Controller::add_token(const TokenRecord& token) {
 Result<void> Controller::revoke_token(const Caller& caller, const std::string& id) {
   const auto found =
       std::find_if(tokens_.begin(), tokens_.end(), [&](const TokenRecord& token) { return token.id == id; });
-  if (found == tokens_.end())
+  // The admins of the workspace `default` run the service; others only see their own workspace.
+  if (found == tokens_.end() || (caller.workspace != "default" && found->workspace != caller.workspace))
     return fail(ErrorCode::not_found, fmt::format("there is no token {}", id),
                 "slipway token list shows the tokens");
-  const auto admins = std::count_if(tokens_.begin(), tokens_.end(),
-                                    [](const TokenRecord& token) { return token.role == Role::admin; });
+  const auto admins = std::count_if(tokens_.begin(), tokens_.end(), [&](const TokenRecord& token) {
+    return token.role == Role::admin && token.workspace == found->workspace;
+  });
   if (found->role == Role::admin && admins == 1)
-    return fail(ErrorCode::conflict, fmt::format("token {} is the last admin token", id),
+    return fail(ErrorCode::conflict,
+                fmt::format("token {} is the last admin token of workspace {}", id, found->workspace),
                 "make another one first: slipway token create NAME --role admin");
   event_in(found->workspace, "token.revoked",
            fmt::format("{} revoked token {} of {}", caller.name, id, found->name), {}, {});

@@ -158,9 +158,10 @@ class Memory final : public MemoryStore {
         all.push_back(job.record.source);
     return all;
   }
-  Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts() override {
+  Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string& workspace) override {
     std::map<JobState, std::uint64_t> counts;
-    for (const auto& [id, job] : jobs_) ++counts[job.record.state];
+    for (const auto& [id, job] : jobs_)
+      if (job.record.workspace == workspace) ++counts[job.record.state];
     return std::vector<std::pair<JobState, std::uint64_t>>(counts.begin(), counts.end());
   }
 

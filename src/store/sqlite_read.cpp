@@ -424,9 +424,10 @@ Result<std::vector<std::string>> SqliteStore::sources() {
   return rows<std::string>(ask, [](const Statement& row) { return row.text(0); });
 }
 
-Result<std::vector<std::pair<JobState, std::uint64_t>>> SqliteStore::job_counts() {
-  Statement ask = db_->prepare("SELECT state, count(*) FROM jobs GROUP BY state");
-  return rows<std::pair<JobState, std::uint64_t>>(ask, [](const Statement& row) {
+Result<std::vector<std::pair<JobState, std::uint64_t>>> SqliteStore::job_counts(
+    const std::string& workspace) {
+  Statement ask = db_->prepare("SELECT state, count(*) FROM jobs WHERE workspace = ? GROUP BY state");
+  return rows<std::pair<JobState, std::uint64_t>>(ask.bind(workspace), [](const Statement& row) {
     return std::pair(static_cast<JobState>(row.integer(0)), large(row, 1));
   });
 }

@@ -26,7 +26,7 @@ class SqliteStore final : public control::Store {
   Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override;
   Result<std::vector<EventRecord>> events(const control::EventQuery& query) override;
   Result<std::vector<std::string>> sources() override;
-  Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts() override;
+  Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string& workspace) override;
 
  private:
   Result<void> save_pools_and_nodes(const control::Changes& changes);

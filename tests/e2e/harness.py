@@ -353,7 +353,7 @@ class Service:
                     self.kill(pid, sig=signal.SIGCONT)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     down = self.run("down", timeout=90)
-                    trouble = "" if down.code == 0 else repr(down)
+                    trouble = repr(down) if down.code != 0 and self.pid else ""
             with contextlib.suppress(NeverHappened):
                 wait_until(lambda: not self.survivors(), 5)
             left = self.survivors()

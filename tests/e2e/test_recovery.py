@@ -156,6 +156,41 @@ class Killed(SlipwayCase):
             self.assertEqual(s.wait_for(one)["state"], "succeeded")
             self.assertEqual(len(s.task(one, "one")["history"]), 1)
 
+    def test_up_on_the_same_port_after_a_kill(self):
+        s, submitted, pid, release = self.start_one()
+        s.listen = f"127.0.0.1:{s.port}"
+        s.kill_service()
+        up = s.run("up", "--listen", s.listen, "--detach")
+        if up.code != 0:
+            with contextlib.suppress(NeverHappened, AssertionError):  # so that the test can clean up
+                s.kill(*s.pids("agent").values())
+                s.listen = "127.0.0.1:0"
+                s.up()
+        self.assertEqual(up.code, 0, up)
+        release()
+        self.assert_one_end(s, submitted)
+
+    def test_agents_and_processes_inherit_no_descriptors(self):
+        s, submitted, pid, release = self.start_one()
+        s.kill(s.agent("lab-1"))  # the next is started while connections are open
+        wait_until(lambda: s.agent("lab-1"), what="a new agent")
+        s.wait_for_nodes(1, states=("busy",))
+        sockets = lambda of: {link for link in self.links(of) if link.startswith(("socket:", "pipe:"))}
+        service = sockets(s.pid)
+        for name, other in (("agent", s.agent("lab-1")), ("keeper", s.keeper("lab-1")), ("task", pid)):
+            self.assertEqual(sockets(other) & service, set(), f"the {name} holds the service's")
+        self.assertEqual(sockets(pid) & (sockets(s.agent("lab-1")) | sockets(s.keeper("lab-1"))), set())
+        release()
+        self.assert_one_end(s, submitted)
+
+    @staticmethod
+    def links(pid):
+        found = []
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+        return found
+
     def test_a_follower_goes_on_through_a_restart(self):
         s, submitted, pid, release = self.start_one(before="echo first;", ending="echo last; exit 0")
         follower = s.spawn("logs", submitted, "-f")
@@ -338,6 +373,18 @@ class DownAndUp(SlipwayCase):
         s.up()
         s.wait_for(submitted, "failed")
         self.assertEqual([a["exit_code"] for a in s.task(submitted, "one")["history"]], [9])
+
+    def test_down_right_after_a_start_leaves_nothing(self):
+        s = self.service()
+        s.ok("pool", "create", "lab", "--nodes", 2, "--cores-per-node", 1, "--overcommit")
+        s.down()  # its agents have hardly been started
+        wait_until(lambda: not s.survivors(), 10, f"the end of {s.survivors()}")
+        s.up()
+        s.wait_for_nodes(2)
+        s.kill_service()
+        s.up()
+        s.down()  # its agents have not come back yet
+        wait_until(lambda: not s.survivors(), 10, f"the end of {s.survivors()}")
 
     def test_sigterm_of_the_service_is_an_orderly_down(self):
         s, submitted, pid, release, starts = self.start_one()
