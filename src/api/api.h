@@ -107,9 +107,10 @@ class Api {
                                   std::optional<std::uint32_t> attempt) const;
   std::shared_ptr<FileSource> source_of(const AttemptPlace& place, std::uint32_t rank);
   void send_file(const Call& call, const AttemptPlace& place, std::uint32_t rank, const std::string& path);
+  struct Part;
+  static std::optional<Part> part_of(const Call& call, std::uint64_t size, net::Headers& headers);
   void stream_file(const Call& call, std::shared_ptr<FileSource> source, const std::string& path,
-                   std::uint64_t offset, std::uint64_t size, net::Headers headers);
-  void follow_log(const Call& call, const std::string& job, const std::string& task);
+                   std::uint64_t offset, std::uint64_t end, int status, net::Headers headers);
 
   net::Loop& loop_;
   control::Loop& control_;

@@ -66,37 +66,49 @@ std::shared_ptr<FileSource> Api::source_of(const AttemptPlace& place, std::uint3
   return files_here(options_.data + "/" + folder, watcher_);
 }
 
+// The part of a body that a request asks for.
+struct Api::Part {
+  int status = 200;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+
+std::optional<Api::Part> Api::part_of(const Call& call, std::uint64_t size, net::Headers& headers) {
+  headers.emplace_back("Accept-Ranges", "bytes");
+  const auto asked = call.request().header("Range");
+  if (!asked) return Part{200, 0, size};
+  const auto range = net::parse_range(*asked, size);
+  if (!range) {
+    call.send({416, {{"Content-Range", fmt::format("bytes */{}", size)}}, ""});
+    return std::nullopt;
+  }
+  if (!*range) return Part{200, 0, size};
+  headers.emplace_back("Content-Range", fmt::format("bytes {}-{}/{}", (*range)->first, (*range)->last, size));
+  return Part{206, (*range)->first, (*range)->last - (*range)->first + 1};
+}
+
 void Api::send_file(const Call& call, const AttemptPlace& place, std::uint32_t rank,
                     const std::string& path) {
   auto source = source_of(place, rank);
   source->size(path, [this, call, source, path, attempt = place.attempt](Result<std::uint64_t> size) {
     if (!size) return call.send(problem(size.error()));
     net::Headers headers{{"Content-Type", "application/octet-stream"},
-                         {"Accept-Ranges", "bytes"},
                          {"X-Slipway-Attempt", std::to_string(attempt)}};
-    std::uint64_t offset = 0, length = *size;
-    int status = 200;
-    if (const auto asked = call.request().header("Range")) {
-      const auto range = net::parse_range(*asked, *size);
-      if (!range) return call.send({416, {{"Content-Range", fmt::format("bytes */{}", *size)}}, ""});
-      if (*range) {
-        offset = (*range)->first;
-        length = (*range)->last - (*range)->first + 1;
-        status = 206;
-        headers.emplace_back("Content-Range",
-                             fmt::format("bytes {}-{}/{}", (*range)->first, (*range)->last, *size));
-      }
-    }
+    const auto part = part_of(call, *size, headers);
+    if (!part) return;
     auto file = source->open_here(path);
     if (!file) return call.send(problem(file.error()));
-    if (*file) return call.exchange().send_file(status, std::move(headers), std::move(*file), offset, length);
-    stream_file(call, source, path, offset, offset + length, std::move(headers));
+    if (*file)
+      return call.exchange().send_file(part->status, std::move(headers), std::move(*file), part->offset,
+                                       part->length);
+    stream_file(call, source, path, part->offset, part->offset + part->length, part->status,
+                std::move(headers));
   });
 }
 
 // From a node, piece by piece: the next is asked for when the one before has gone out.
 void Api::stream_file(const Call& call, std::shared_ptr<FileSource> source, const std::string& path,
-                      std::uint64_t offset, std::uint64_t end, net::Headers headers) {
+                      std::uint64_t offset, std::uint64_t end, int status, net::Headers headers) {
   struct Copy : std::enable_shared_from_this<Copy> {
     std::shared_ptr<FileSource> source;
     std::string path;
@@ -119,7 +131,7 @@ void Api::stream_file(const Call& call, std::shared_ptr<FileSource> source, cons
   copy->path = path;
   copy->offset = offset;
   copy->end = end;
-  copy->stream = call.exchange().start_stream(200, std::move(headers));
+  copy->stream = call.exchange().start_stream(status, std::move(headers));
   copy->next();
 }
 
@@ -214,8 +226,10 @@ void Api::add_file_routes() {
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0)
       return call.send(problem({ErrorCode::not_found, fmt::format("there is no content {}", hash), ""}));
-    call.exchange().send_file(200, {{"Content-Type", "application/octet-stream"}}, std::move(file), 0,
-                              static_cast<std::uint64_t>(status.st_size));
+    net::Headers headers{{"Content-Type", "application/octet-stream"}};
+    if (const auto part = part_of(call, static_cast<std::uint64_t>(status.st_size), headers))
+      call.exchange().send_file(part->status, std::move(headers), std::move(file), part->offset,
+                                part->length);
   });
 }
 

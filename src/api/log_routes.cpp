@@ -268,7 +268,7 @@ void Api::add_log_routes() {
               auto file = source->open_here(path);
               if (file && *file)
                 return call.exchange().send_file(200, headers, std::move(*file), from, size - from);
-              stream_file(call, source, path, from, size, headers);
+              stream_file(call, source, path, from, size, 200, headers);
             };
             if (query.tail)
               find_tail(source, path, *size, *query.tail, send_from, *size);

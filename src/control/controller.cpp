@@ -196,6 +196,17 @@ Changes Controller::take_changes() {
   return std::exchange(changes_, {});
 }
 
+// Once nothing runs any more, the agents of this machine are told to go. One that is just dialling is waited
+// for: it may still have processes to end.
+void Controller::quit_if_stopped() {
+  if (!stopping_ || quit_sent_) return;
+  for (const auto& [id, node] : nodes_)
+    if (!node.attempts.empty() || (node.record.local && !node.session && now_ < stop_by_)) return;
+  quit_sent_ = true;
+  for (auto& [id, node] : nodes_)
+    if (node.record.local && node.session) orders_to(node).quit = true;
+}
+
 Result<Outputs> Controller::finish_turn() {
   while (!timers_.empty() && timers_.begin()->at <= now_) {
     const Timer timer = *timers_.begin();
@@ -203,13 +214,7 @@ Result<Outputs> Controller::finish_turn() {
     run_timer(timer);
   }
   place_ready();
-  if (stopping_ && !quit_sent_ && std::all_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
-        return entry.second.attempts.empty();
-      })) {
-    quit_sent_ = true;
-    for (auto& [id, node] : nodes_)
-      if (node.record.local && node.session) orders_to(node).quit = true;
-  }
+  quit_if_stopped();
   if (store_problem_) return fail(*store_problem_);
   Changes changes = take_changes();
   if (!changes.empty())

@@ -213,6 +213,7 @@ class Controller {
   void restore_job(LiveJob live);
   void restore_task(Job& job, const TaskRecord& record, const AttemptRecord* attempt);
   void run_timer(const Timer& timer);
+  void quit_if_stopped();
   Changes take_changes();
 
   // jobs (jobs.cpp)
@@ -294,6 +295,7 @@ class Controller {
   TimePoint now_;
   bool stopping_ = false;
   bool quit_sent_ = false;
+  TimePoint stop_by_{};  // when nodes that are not connected are no longer waited for
 
   std::map<std::string, Pool> pools_;  // by "workspace/name"
   std::map<NodeId, Node> nodes_;

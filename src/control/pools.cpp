@@ -224,6 +224,8 @@ std::vector<NodeRecord> Controller::local_nodes() const {
 void Controller::begin_stop() {
   if (stopping_) return;
   stopping_ = true;
+  stop_by_ = now_ + Duration(5'000'000);
+  timers_.insert({stop_by_, TimerKind::look_again, {}, {}, {}});
   event_in("default", "service.stopping",
            "the service is being stopped; running attempts go back to the queue", {}, {});
   for (auto& [id, job] : jobs_)

@@ -207,7 +207,7 @@ class Commands(SharedServiceCase):
     def test_help_opens_with_an_example(self):
         for command in ([], ["up"], ["run"], ["job"], ["job", "submit"], ["pool", "create"], ["node", "run"], ["logs"], ["files", "get"],
                         ["events"], ["token", "create"], ["task", "list"], ["completion", "bash"]):
-            self.assertTrue(self.s.ok(*command, "--help").out.startswith("Example:\n  slipway "), command)
+            self.assertTrue(self.s.ok(*command, "--help").out.startswith("Example:\n  "), command)
 
     def test_where_the_service_is(self):
         s = Service(start=False)

@@ -473,6 +473,7 @@ class Remote(SlipwayCase):
     def check_job(self, s, shares):
         node = s.get("/v1/nodes/far")
         self.assertEqual((node["local"], node["shares_storage"], node["address"]), (False, shares, self.addresses[1]))
+        self.assertGreaterEqual(node["changed_at"], node["created_at"])
         source = os.path.join(s.base, "code")
         os.makedirs(source)
         with open(os.path.join(source, "hello.txt"), "w") as file:
