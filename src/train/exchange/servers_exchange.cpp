@@ -63,6 +63,7 @@ class ServersExchange final : public Exchange {
   Result<Welcome> receive_welcome(Server& server);
   Result<Frame> receive_values(Server& server, Tail& tail);
   Result<Welcome> introduce(Server& server);
+  Result<void> join_once(WorkerState& state);
   Result<void> start_servers(WorkerState& state, std::vector<Welcome> found);
   Result<void> start_each(WorkerState& state, std::vector<Welcome>& found);
   Result<bool> restore_all(std::vector<Welcome>& found, std::uint64_t step);
@@ -283,7 +284,21 @@ Result<void> ServersExchange::pull_all(WorkerState& state) {
   }
 }
 
+// A server that has just died may still take connections, and one that is starting may drop them: as long as
+// there is time, a peer that goes away while we join is tried again.
 Result<void> ServersExchange::join(WorkerState& state) {
+  const Steady::time_point deadline = Steady::now() + options_.patience.timeout;
+  for (;;) {
+    auto joined = join_once(state);
+    const bool stopped = options_.patience.stop != nullptr && options_.patience.stop->requested();
+    if (joined || joined.error().code != ErrorCode::unavailable || stopped || Steady::now() >= deadline)
+      return joined;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1) +
+                                std::chrono::microseconds(random_.between(0, 4000)));
+  }
+}
+
+Result<void> ServersExchange::join_once(WorkerState& state) {
   std::vector<Welcome> found;
   for (Server& server : servers_) {
     auto welcome = introduce(server);

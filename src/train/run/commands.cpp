@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/quantity.h"
+#include "train/data/bytes.h"
 #include "train/data/find.h"
 #include "train/exchange/parameter_server.h"
 #include "train/run/cluster.h"
@@ -83,6 +84,33 @@ int run_evaluation(const Options& options, const Environment& environment, Speec
   return 0;
 }
 
+// Raw floats in, probabilities out, as JSON: for comparing with other programs and for a quick look.
+int run_prediction(const Options& options, Speech speech) {
+  auto stored = load_model(options.model, 64);
+  if (!stored) return complain(stored.error(), speech.err);
+  const auto bytes = map_file(options.data);
+  if (!bytes) return complain(bytes.error(), speech.err);
+  const std::size_t sample = static_cast<std::size_t>(stored->model.input.size()) * sizeof(float);
+  if (bytes->view.empty() || bytes->view.size() % sample != 0)
+    return complain({ErrorCode::invalid,
+                     fmt::format("{} has {} bytes, not a whole number of samples of {} floats", options.data,
+                                 bytes->view.size(), stored->model.input.size()),
+                     "write 32-bit floats from 0 to 1, one sample after another"},
+                    speech.err);
+  const std::size_t count = bytes->view.size() / sample,
+                    classes = static_cast<std::size_t>(stored->info.classes);
+  std::vector<float> outputs(count * classes);
+  stored->network.predict(reinterpret_cast<const float*>(bytes->view.data()), count, stored->values,
+                          outputs.data());
+  std::string text = "{\"predictions\":[";
+  for (std::size_t i = 0; i < count; ++i)
+    text += fmt::format("{}[{}]", i > 0 ? "," : "",
+                        fmt::join(outputs.begin() + static_cast<std::ptrdiff_t>(i * classes),
+                                  outputs.begin() + static_cast<std::ptrdiff_t>((i + 1) * classes), ","));
+  fmt::print(speech.out, "{}]}}\n", text);
+  return 0;
+}
+
 int run_export(const Options& options, Speech speech) {
   auto stored = load_model(options.model, 1);
   if (!stored) return complain(stored.error(), speech.err);
@@ -155,6 +183,7 @@ int run_command(const std::vector<std::string>& arguments, const Environment& en
   switch (options->command) {
     case Command::train: return run_training(*options, environment, stop, speech);
     case Command::evaluate: return run_evaluation(*options, environment, speech);
+    case Command::predict: return run_prediction(*options, speech);
     case Command::export_model: return run_export(*options, speech);
     case Command::inspect: return run_inspection(*options, speech);
     case Command::help: fmt::print(speech.out, "{}", help_text()); return 0;

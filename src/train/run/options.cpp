@@ -281,16 +281,14 @@ Result<Options> parse_options(const std::vector<std::string>& arguments, const E
                   set.error().hint.empty() ? option->help : set.error().hint);
   }
   if (!words.empty()) {
-    const std::vector<std::pair<std::string, Command>> commands = {{"train", Command::train},
-                                                                   {"evaluate", Command::evaluate},
-                                                                   {"export", Command::export_model},
-                                                                   {"inspect", Command::inspect},
-                                                                   {"help", Command::help}};
+    const std::vector<std::pair<std::string, Command>> commands = {
+        {"train", Command::train},         {"evaluate", Command::evaluate}, {"predict", Command::predict},
+        {"export", Command::export_model}, {"inspect", Command::inspect},   {"help", Command::help}};
     const auto found =
         std::find_if(commands.begin(), commands.end(), [&](const auto& c) { return c.first == words[0]; });
     if (found == commands.end())
       return fail(ErrorCode::invalid, "there is no command " + words[0],
-                  "known are train, evaluate, export, inspect");
+                  "known are train, evaluate, predict, export, inspect");
     options.command = found->second;
     const bool takes_file = options.command != Command::train && options.command != Command::help;
     if (words.size() > (takes_file ? 2U : 1U))
@@ -317,6 +315,8 @@ std::string help_text() {
       "slipway-train: trains networks on one machine or many\n\n"
       "  slipway-train --model mlp --epochs 10 --output out\n"
       "  slipway-train evaluate out/model.slipway\n"
+      "  slipway-train predict out/model.slipway --data samples.f32     (32-bit floats, one sample after "
+      "another)\n"
       "  slipway-train export out/model.slipway --output model.onnx\n"
       "  slipway-train inspect out/model.slipway\n\n"
       "Where TF_CONFIG, --ps-hosts and --worker-hosts, RANK and WORLD_SIZE, or SLIPWAY_RANK say that this "

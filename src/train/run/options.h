@@ -15,7 +15,7 @@ namespace slipway::train {
 
 using Environment = std::map<std::string, std::string>;
 
-enum class Command { train, evaluate, export_model, inspect, help, version };
+enum class Command { train, evaluate, predict, export_model, inspect, help, version };
 enum class Distribute { automatic, none, servers, all_reduce };
 
 struct Options {

@@ -54,9 +54,10 @@ Result<RunReport> run(const Options& options, const Cluster& cluster = {}, const
 }
 
 TEST(Options, ReadsTheClassicSpelling) {
-  const Options options = options_for({"--ps_hosts=a:1,b:2", "--worker_hosts", "c:3", "--job_name=worker", "--task_index=0",
-                                       "--batch_size", "64", "--learning-rate", "0.25", "--until", "accuracy=0.9",
-                                       "--checkpoint-every", "100steps", "--staleness", "4", "--hidden", "300,100"});
+  const Options options =
+      options_for({"--ps_hosts=a:1,b:2", "--worker_hosts", "c:3", "--job_name=worker", "--task_index=0",
+                   "--batch_size", "64", "--learning-rate", "0.25", "--until", "accuracy=0.9",
+                   "--checkpoint-every", "100steps", "--staleness", "4", "--hidden", "300,100"});
   EXPECT_EQ(options.ps_hosts, (std::vector<std::string>{"a:1", "b:2"}));
   EXPECT_EQ(options.batch_size, 64U);
   EXPECT_EQ(options.learning_rate, 0.25);
@@ -66,7 +67,8 @@ TEST(Options, ReadsTheClassicSpelling) {
   EXPECT_EQ(options.hidden, (std::vector<int>{300, 100}));
   EXPECT_EQ(options_for({"--first-layer-neurons", "200", "--second-layer-neurons", "50"}).hidden,
             (std::vector<int>{200, 50}));
-  EXPECT_EQ(parse_options({}, {{"SLIPWAY_CHECKPOINT_DIR", "/c"}, {"SLIPWAY_OUTPUTS", "/o"}})->checkpoint_dir, "/c");
+  EXPECT_EQ(parse_options({}, {{"SLIPWAY_CHECKPOINT_DIR", "/c"}, {"SLIPWAY_OUTPUTS", "/o"}})->checkpoint_dir,
+            "/c");
 }
 
 TEST(Options, RefusesWithAHint) {
@@ -103,7 +105,8 @@ TEST(Options, RefusesWithAHint) {
 }
 
 TEST(Cluster, IsFoundInEveryLaunchersWords) {
-  const std::string tf = R"({"cluster": {"chief": ["a:1"], "worker": ["b:2", "c:3"], "ps": ["d:4", "e:5"]}, "task": {"type": "worker", "index": 1}})";
+  const std::string tf =
+      R"({"cluster": {"chief": ["a:1"], "worker": ["b:2", "c:3"], "ps": ["d:4", "e:5"]}, "task": {"type": "worker", "index": 1}})";
   struct Row {
     const char* rule;
     std::vector<std::string> arguments;
@@ -118,25 +121,79 @@ TEST(Cluster, IsFoundInEveryLaunchersWords) {
   const Row rows[] = {
       {"nothing said", {}, {}, alone, false, 0, 1, 0, ""},
       {"TF_CONFIG: the chief is worker 0", {}, {{"TF_CONFIG", tf}}, servers, false, 2, 3, 2, ""},
-      {"TF_CONFIG without ps is an all-reduce", {},
+      {"TF_CONFIG without ps is an all-reduce",
+       {},
        {{"TF_CONFIG", R"({"cluster": {"worker": ["b:2", "c:3"]}, "task": {"type": "worker", "index": 1}})"}},
-       all_reduce, false, 1, 2, 0, "b:2"},
-      {"TF_CONFIG of a server", {},
-       {{"TF_CONFIG", R"({"cluster": {"worker": ["b:2"], "ps": ["d:4"]}, "task": {"type": "ps", "index": 0}})"}},
-       servers, true, 0, 1, 1, ""},
-      {"TF_CONFIG of a lone process", {}, {{"TF_CONFIG", R"({"cluster": {}, "task": {"type": "worker", "index": 0}})"}},
-       alone, false, 0, 1, 0, ""},
-      {"flags", {"--ps_hosts", "d:4", "--worker_hosts", "b:2,c:3", "--job_name", "worker", "--task_index", "1"}, {},
-       servers, false, 1, 2, 1, ""},
-      {"flags come before TF_CONFIG", {"--worker_hosts", "b:2,c:3", "--job_name", "worker", "--task_index", "0"},
-       {{"TF_CONFIG", tf}}, all_reduce, false, 0, 2, 0, "b:2"},
-      {"torch", {}, {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "::1"}, {"MASTER_PORT", "29500"}}, all_reduce,
-       false, 1, 4, 0, "[::1]:29500"},
-      {"slipway", {"--port", "7000"},
-       {{"SLIPWAY_RANK", "3"}, {"SLIPWAY_WORLD_SIZE", "4"}, {"SLIPWAY_NODES", "n1,n2"}}, all_reduce, false, 3, 4, 0,
+       all_reduce,
+       false,
+       1,
+       2,
+       0,
+       "b:2"},
+      {"TF_CONFIG of a server",
+       {},
+       {{"TF_CONFIG",
+         R"({"cluster": {"worker": ["b:2"], "ps": ["d:4"]}, "task": {"type": "ps", "index": 0}})"}},
+       servers,
+       true,
+       0,
+       1,
+       1,
+       ""},
+      {"TF_CONFIG of a lone process",
+       {},
+       {{"TF_CONFIG", R"({"cluster": {}, "task": {"type": "worker", "index": 0}})"}},
+       alone,
+       false,
+       0,
+       1,
+       0,
+       ""},
+      {"flags",
+       {"--ps_hosts", "d:4", "--worker_hosts", "b:2,c:3", "--job_name", "worker", "--task_index", "1"},
+       {},
+       servers,
+       false,
+       1,
+       2,
+       1,
+       ""},
+      {"flags come before TF_CONFIG",
+       {"--worker_hosts", "b:2,c:3", "--job_name", "worker", "--task_index", "0"},
+       {{"TF_CONFIG", tf}},
+       all_reduce,
+       false,
+       0,
+       2,
+       0,
+       "b:2"},
+      {"torch",
+       {},
+       {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "::1"}, {"MASTER_PORT", "29500"}},
+       all_reduce,
+       false,
+       1,
+       4,
+       0,
+       "[::1]:29500"},
+      {"slipway",
+       {"--port", "7000"},
+       {{"SLIPWAY_RANK", "3"}, {"SLIPWAY_WORLD_SIZE", "4"}, {"SLIPWAY_NODES", "n1,n2"}},
+       all_reduce,
+       false,
+       3,
+       4,
+       0,
        "n1:7000"},
-      {"slipway, the first ranks serve", {"--distribute", "ps", "--port", "7000"},
-       {{"SLIPWAY_RANK", "2"}, {"SLIPWAY_WORLD_SIZE", "3"}, {"SLIPWAY_NODES", "n1,n2,n3"}}, servers, false, 1, 2, 1, ""},
+      {"slipway, the first ranks serve",
+       {"--distribute", "ps", "--port", "7000"},
+       {{"SLIPWAY_RANK", "2"}, {"SLIPWAY_WORLD_SIZE", "3"}, {"SLIPWAY_NODES", "n1,n2,n3"}},
+       servers,
+       false,
+       1,
+       2,
+       1,
+       ""},
       {"slipway alone", {}, {{"SLIPWAY_RANK", "0"}, {"SLIPWAY_WORLD_SIZE", "1"}}, alone, false, 0, 1, 0, ""},
       {"asked to be alone", {"--distribute", "none"}, {{"TF_CONFIG", tf}}, alone, false, 0, 1, 0, ""},
   };
@@ -164,16 +221,24 @@ TEST(Cluster, SaysWhatIsWrongWithWhatItWasTold) {
   const Row rows[] = {
       {{}, {{"TF_CONFIG", "{"}}, "TF_CONFIG is not valid YAML"},
       {{}, {{"TF_CONFIG", "{}"}}, "task.type and task.index are missing"},
-      {{}, {{"TF_CONFIG", R"({"cluster": {"worker": ["b:2"]}, "task": {"type": "worker", "index": 5}})"}}, "worker 5 and lists 1"},
-      {{}, {{"TF_CONFIG", R"({"cluster": {"worker": ["b"]}, "task": {"type": "worker", "index": 0}})"}}, "b is not an address"},
-      {{}, {{"TF_CONFIG", R"({"cluster": {"worker": ["b:1"]}, "task": {"type": "evaluator", "index": 0}})"}}, "the role evaluator"},
+      {{},
+       {{"TF_CONFIG", R"({"cluster": {"worker": ["b:2"]}, "task": {"type": "worker", "index": 5}})"}},
+       "worker 5 and lists 1"},
+      {{},
+       {{"TF_CONFIG", R"({"cluster": {"worker": ["b"]}, "task": {"type": "worker", "index": 0}})"}},
+       "b is not an address"},
+      {{},
+       {{"TF_CONFIG", R"({"cluster": {"worker": ["b:1"]}, "task": {"type": "evaluator", "index": 0}})"}},
+       "the role evaluator"},
       {{"--worker_hosts", "b:2"}, {}, "--job-name is missing"},
       {{"--worker_hosts", "b:2", "--job_name", "worker"}, {}, "--task-index is missing"},
       {{}, {{"RANK", "4"}, {"WORLD_SIZE", "4"}}, "RANK is 4 and WORLD_SIZE 4"},
       {{}, {{"RANK", "x"}, {"WORLD_SIZE", "4"}}, "RANK is `x`"},
       {{}, {{"RANK", "1"}, {"WORLD_SIZE", "4"}}, "MASTER_ADDR and MASTER_PORT"},
       {{"--distribute", "ps"}, {}, "nothing says who the other processes are"},
-      {{"--distribute", "ps", "--ps", "3"}, {{"SLIPWAY_RANK", "0"}, {"SLIPWAY_WORLD_SIZE", "3"}}, "leaves no worker"},
+      {{"--distribute", "ps", "--ps", "3"},
+       {{"SLIPWAY_RANK", "0"}, {"SLIPWAY_WORLD_SIZE", "3"}},
+       "leaves no worker"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.what);
@@ -209,17 +274,20 @@ TEST(Trainer, AResumedRunEndsWhereTheUndisturbedOneEnds) {
   for (const char* optimizer : {"sgd", "momentum", "adam", "adagrad"}) {
     SCOPED_TRACE(optimizer);
     const Folder folder;
-    const std::vector<std::string> common = {"--optimizer", optimizer, "--learning-rate", "0.05", "--dropout", "0.2"};
+    const std::vector<std::string> common = {"--optimizer", optimizer,   "--learning-rate",
+                                             "0.05",        "--dropout", "0.2"};
     const auto with = [&](std::vector<std::string> more) {
       more.insert(more.end(), common.begin(), common.end());
       return options_for(more);
     };
     ASSERT_TRUE(run(with({"--steps", "150", "--output", folder.path() + "/whole"})));
     for (const char* steps : {"30", "31", "90", "150"}) {
-      const auto report = run(with({"--steps", steps, "--checkpoint-dir", folder.path() + "/c", "--output", folder.path() + "/parts"}));
+      const auto report = run(with({"--steps", steps, "--checkpoint-dir", folder.path() + "/c", "--output",
+                                    folder.path() + "/parts"}));
       ASSERT_TRUE(report) << report.error().what;
     }
-    EXPECT_EQ(stored_values(folder.path() + "/parts"), stored_values(folder.path() + "/whole")) << "bit for bit";
+    EXPECT_EQ(stored_values(folder.path() + "/parts"), stored_values(folder.path() + "/whole"))
+        << "bit for bit";
   }
 }
 
@@ -254,7 +322,8 @@ TEST(Trainer, ManyWorkersGiveWhatOneWithTheGlobalBatchGives) {
           Cluster own = cluster;
           own.index = rank;
           const auto report = run(
-              options_for({"--steps", "60", "--batch-size", std::to_string(120 / workers), "--output", out}), own);
+              options_for({"--steps", "60", "--batch-size", std::to_string(120 / workers), "--output", out}),
+              own);
           EXPECT_TRUE(report) << report.error().what;
         });
     }
@@ -267,7 +336,8 @@ TEST(Trainer, ManyWorkersGiveWhatOneWithTheGlobalBatchGives) {
 TEST(Trainer, ALossThatIsNoNumberEndsTheRunAndKeepsTheGood) {
   const Folder folder;
   ASSERT_TRUE(run(options_for({"--steps", "20", "--checkpoint-dir", folder.path() + "/c"})));
-  const auto report = run(options_for({"--model", "replica", "--optimizer", "sgd", "--learning-rate", "1e6", "--steps", "50"}));
+  const auto report = run(
+      options_for({"--model", "replica", "--optimizer", "sgd", "--learning-rate", "1e6", "--steps", "50"}));
   ASSERT_FALSE(report);
   EXPECT_NE(report.error().what.find("is not a number"), std::string::npos) << report.error().what;
   EXPECT_NE(report.error().what.find("step"), std::string::npos);
@@ -286,10 +356,12 @@ TEST(Trainer, RefusesACheckpointOfAnotherModelAndPassesOverADamagedOne) {
   std::string bytes = read_file(kept + "/step-000000000020.ckpt").value();
   bytes[bytes.size() / 2] ^= 1;
   ASSERT_TRUE(write_file_durably(kept + "/step-000000000020.ckpt", bytes));
-  const auto after = run(options_for({"--steps", "30", "--checkpoint-dir", kept, "--output", folder.path() + "/o"}));
+  const auto after =
+      run(options_for({"--steps", "30", "--checkpoint-dir", kept, "--output", folder.path() + "/o"}));
   ASSERT_TRUE(after) << after.error().what;
   ASSERT_TRUE(run(options_for({"--steps", "30", "--output", folder.path() + "/whole"})));
-  EXPECT_EQ(stored_values(folder.path() + "/o"), stored_values(folder.path() + "/whole")) << "from step 10, bit for bit";
+  EXPECT_EQ(stored_values(folder.path() + "/o"), stored_values(folder.path() + "/whole"))
+      << "from step 10, bit for bit";
   EXPECT_FALSE(run(options_for({"--resume", folder.path() + "/nowhere"})));
 }
 
@@ -307,10 +379,12 @@ TEST(Trainer, RefusesWhatCannotBe) {
 
 TEST(Trainer, AYamlModelTrains) {
   const Folder folder;
-  ASSERT_TRUE(write_file_durably(folder.path() + "/net.yaml",
-                                 "name: tiny\nlayers:\n  - conv: {filters: 6, kernel: 5, stride: 2}\n  - batch_norm\n"
-                                 "  - relu\n  - max_pool: 2\n  - dropout: 0.1\n  - dense: 10\n"));
-  const auto report = run(options_for({"--model", folder.path() + "/net.yaml", "--epochs", "3", "--learning-rate", "0.05"}));
+  ASSERT_TRUE(
+      write_file_durably(folder.path() + "/net.yaml",
+                         "name: tiny\nlayers:\n  - conv: {filters: 6, kernel: 5, stride: 2}\n  - batch_norm\n"
+                         "  - relu\n  - max_pool: 2\n  - dropout: 0.1\n  - dense: 10\n"));
+  const auto report =
+      run(options_for({"--model", folder.path() + "/net.yaml", "--epochs", "3", "--learning-rate", "0.05"}));
   ASSERT_TRUE(report) << report.error().what;
   EXPECT_GE(report->accuracy, 0.9);
 }
@@ -329,7 +403,9 @@ std::string said(const std::vector<std::string>& arguments, int expected) {
 
 TEST(Commands, InspectEvaluateExport) {
   const Folder folder;
-  said({"--data", "synthetic", "--steps", "300", "--output", folder.path(), "--metrics", "json", "--log-dir", folder.path() + "/logs"}, 0);
+  said({"--data", "synthetic", "--steps", "300", "--output", folder.path(), "--metrics", "json", "--log-dir",
+        folder.path() + "/logs"},
+       0);
   const std::string model = folder.path() + "/model.slipway";
   EXPECT_NE(said({"inspect", model}, 0).find("dense 100                100"), std::string::npos);
   EXPECT_NE(said({"inspect", model, "--metrics", "json"}, 0).find("\"parameters\":79510"), std::string::npos);
@@ -338,9 +414,11 @@ TEST(Commands, InspectEvaluateExport) {
     said({"export", model, "--output", folder.path() + "/x." + format}, 0);
     EXPECT_TRUE(std::filesystem::exists(folder.path() + "/x." + format));
   }
-  EXPECT_NE(said({"export", model, "--output", folder.path() + "/x.pt"}, 2).find("no known format"), std::string::npos);
+  EXPECT_NE(said({"export", model, "--output", folder.path() + "/x.pt"}, 2).find("no known format"),
+            std::string::npos);
   EXPECT_NE(said({"evaluate", folder.path() + "/none"}, 1).find("cannot open"), std::string::npos);
-  EXPECT_NE(said({"inspect", folder.path() + "/metrics.jsonl"}, 1).find("is not a Slipway checkpoint"), std::string::npos);
+  EXPECT_NE(said({"inspect", folder.path() + "/metrics.jsonl"}, 1).find("is not a Slipway checkpoint"),
+            std::string::npos);
   EXPECT_NE(said({"--help"}, 0).find("--staleness K"), std::string::npos);
   const std::string metrics = read_file(folder.path() + "/metrics.jsonl").value();
   EXPECT_NE(metrics.find("\"event\":\"done\""), std::string::npos);
