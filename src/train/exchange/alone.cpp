@@ -24,7 +24,7 @@ class Alone final : public Exchange {
   }
 
  private:
-  std::vector<float> gradients_;
+  Flat gradients_;
   std::uint32_t batch_;
 };
 

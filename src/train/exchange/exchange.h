@@ -10,6 +10,7 @@
 #include "train/exchange/frame.h"
 #include "train/exchange/plan.h"
 #include "train/exchange/socket.h"
+#include "train/nn/aligned.h"
 #include "train/nn/optimizer.h"
 
 namespace slipway::train {
@@ -17,7 +18,7 @@ namespace slipway::train {
 // What a worker holds between steps: the flat array of values and, where it applies updates itself, the
 // optimizer with its state.
 struct WorkerState {
-  std::vector<float> values;
+  Flat values;
   Optimizer optimizer;
   std::uint64_t step = 0;  // steps done
 };

@@ -45,7 +45,7 @@ void fill(std::span<float> gradients, const WorkerState& state, std::uint32_t wo
 }
 
 WorkerState fresh(const OptimizerSpec& spec) {
-  WorkerState state{std::vector<float>(floats), Optimizer(spec, {0, floats}, {})};
+  WorkerState state{Flat(floats), Optimizer(spec, {0, floats}, {})};
   for (std::size_t i = 0; i < floats; ++i) state.values[i] = static_cast<float>(i) / 100;
   return state;
 }
@@ -115,9 +115,8 @@ std::unique_ptr<Exchange> worker_of(const Plan& plan, std::uint32_t worker,
 }
 
 // Runs a worker to `steps`, joining again whenever a peer is lost. Returns its final values.
-std::vector<float> run_worker(Exchange& exchange, const OptimizerSpec& spec, std::uint32_t worker,
-                              std::uint64_t steps, const std::function<void(std::uint64_t)>& after = {},
-                              std::uint64_t checkpoint_every = 0) {
+Flat run_worker(Exchange& exchange, const OptimizerSpec& spec, std::uint32_t worker, std::uint64_t steps,
+                const std::function<void(std::uint64_t)>& after = {}, std::uint64_t checkpoint_every = 0) {
   WorkerState state = fresh(spec);
   auto joined = exchange.join(state);
   EXPECT_TRUE(joined) << joined.error().what;
@@ -139,8 +138,7 @@ std::vector<float> run_worker(Exchange& exchange, const OptimizerSpec& spec, std
 }
 
 // What a synchronous run must give: the sum in the order of the workers, applied by the optimizer.
-std::vector<float> synchronous_reference(const OptimizerSpec& spec, std::uint32_t workers,
-                                         std::uint64_t steps) {
+Flat synchronous_reference(const OptimizerSpec& spec, std::uint32_t workers, std::uint64_t steps) {
   WorkerState state = fresh(spec);
   std::vector<float> sum(floats), part(floats);
   while (state.step < steps) {
@@ -166,7 +164,7 @@ TEST(ParameterServer, SynchronousRunsAreExact) {
         addresses.push_back(up.back()->address());
       }
       const Plan plan = plan_for(workers, servers);
-      std::vector<std::vector<float>> results(workers);
+      std::vector<Flat> results(workers);
       {
         std::vector<std::jthread> threads;
         for (std::uint32_t w = 0; w < workers; ++w)
@@ -175,7 +173,7 @@ TEST(ParameterServer, SynchronousRunsAreExact) {
             results[w] = run_worker(*exchange, plan.optimizer, w, 40);
           });
       }
-      const std::vector<float> expected = synchronous_reference(plan.optimizer, workers, 40);
+      const Flat expected = synchronous_reference(plan.optimizer, workers, 40);
       for (const auto& result : results) EXPECT_EQ(result, expected) << "bit for bit";
       for (const auto& server : up) {
         const auto report = server->wait();
@@ -190,7 +188,7 @@ TEST(ParameterServer, AWorkerThatDiesAndComesBackChangesNothing) {
   TestServer a(0), b(1);
   const Plan plan = plan_for(2, 2);
   const std::vector<Address> addresses = {a.address(), b.address()};
-  std::vector<float> chief;
+  Flat chief;
   std::jthread first([&] {
     const auto exchange = worker_of(plan, 0, addresses);
     chief = run_worker(*exchange, plan.optimizer, 0, 60);
@@ -205,7 +203,7 @@ TEST(ParameterServer, AWorkerThatDiesAndComesBackChangesNothing) {
     }
   }
   const auto exchange = worker_of(plan, 1, addresses);
-  const std::vector<float> last = run_worker(*exchange, plan.optimizer, 1, 60);
+  const Flat last = run_worker(*exchange, plan.optimizer, 1, 60);
   first.join();
   EXPECT_EQ(chief, synchronous_reference(plan.optimizer, 2, 60));
   EXPECT_EQ(last, chief);
@@ -226,7 +224,7 @@ TEST(ParameterServer, ADroppedWorkerDoesNotHoldUpTheRest) {
     }
   });
   const auto exchange = worker_of(plan, 0, addresses);
-  const std::vector<float> values = run_worker(*exchange, plan.optimizer, 0, 30);
+  const Flat values = run_worker(*exchange, plan.optimizer, 0, 30);
   EXPECT_EQ(server.wait().value().step, 30U);
   EXPECT_NE(values, synchronous_reference(plan.optimizer, 2, 30)) << "the tail of the run was one worker's";
 }
@@ -236,7 +234,7 @@ TEST(ParameterServer, ARestartedServerGoesOnFromItsCheckpoint) {
   TestServer a(0, folder.path() + "/ps-0"), b(1, folder.path() + "/ps-1");
   const Plan plan = plan_for(2, 2);
   const std::vector<Address> addresses = {a.address(), b.address()};
-  std::vector<float> chief, other;
+  Flat chief, other;
   std::promise<void> half;
   std::jthread first([&] {
     const auto exchange = worker_of(plan, 0, addresses);
@@ -325,8 +323,8 @@ TEST(ParameterServer, CompressedGradientsStillLeadTheWay) {
     Plan plan = plan_for(1, 1);
     plan.optimizer.kind = OptimizerKind::sgd;
     const auto exchange = worker_of(plan, 0, {server.address()}, compression);
-    const std::vector<float> values = run_worker(*exchange, plan.optimizer, 0, 200);
-    const std::vector<float> exact = synchronous_reference(plan.optimizer, 1, 200);
+    const Flat values = run_worker(*exchange, plan.optimizer, 0, 200);
+    const Flat exact = synchronous_reference(plan.optimizer, 1, 200);
     for (std::size_t i = 0; i < floats; ++i)
       EXPECT_NEAR(values[i], exact[i], compression.kind == Compression::Kind::half ? 0.01 : 0.4);
   }
@@ -387,7 +385,7 @@ TEST(ParameterServer, ANumberThatIsNoneIsNotApplied) {
   const auto chief = worker_of(plan, 0, {server.address()});
   WorkerState state = fresh(plan.optimizer);
   ASSERT_TRUE(chief->join(state));
-  const std::vector<float> before = state.values;
+  const Flat before = state.values;
   fill(chief->gradients(0), state, 0);
   const auto outcome = chief->step(state, {.tail = {.loss = NAN, .samples = 2}});
   ASSERT_TRUE(outcome);
@@ -425,7 +423,7 @@ TEST(AllReduce, RunsAreExactInSharedMemoryAndOverTcp) {
       SCOPED_TRACE(std::string(shared ? "shared " : "tcp ") + std::to_string(ranks));
       const Address master{"127.0.0.1", free_port()};
       const OptimizerSpec spec{.kind = OptimizerKind::adam, .rate = 0.01F};
-      std::vector<std::vector<float>> results(ranks);
+      std::vector<Flat> results(ranks);
       {
         std::vector<std::jthread> threads;
         for (std::uint32_t r = 0; r < ranks; ++r)
@@ -435,7 +433,7 @@ TEST(AllReduce, RunsAreExactInSharedMemoryAndOverTcp) {
             results[r] = run_worker(**exchange, spec, r, 30);
           });
       }
-      const std::vector<float> expected = synchronous_reference(spec, ranks, 30);
+      const Flat expected = synchronous_reference(spec, ranks, 30);
       for (const auto& result : results) {
         EXPECT_EQ(result, results[0]) << "bit for bit on every rank";
         ASSERT_EQ(result.size(), expected.size());
@@ -452,7 +450,7 @@ TEST(AllReduce, ARankThatComesBackGetsTheOthersState) {
     SCOPED_TRACE(shared);
     const Address master{"127.0.0.1", free_port()};
     const OptimizerSpec spec{.kind = OptimizerKind::adam, .rate = 0.01F};
-    std::vector<float> results[3];
+    Flat results[3];
     std::vector<std::jthread> threads;
     for (const std::uint32_t r : {0U, 2U})
       threads.emplace_back([&, r] {

@@ -68,7 +68,7 @@ class Group {
   std::uint32_t rank_ = 0;
   std::unique_ptr<SharedMemory> memory_;  // null when alone on this machine
   Peers peers_;                           // first ranks of machines; empty on the others and on one machine
-  std::vector<float> alone_;              // this rank's array when nothing is shared
+  Flat alone_;                            // this rank's array when nothing is shared
 };
 
 class Meeting {  // what stays between two groups: the listening sockets

@@ -74,7 +74,8 @@ class ServersExchange final : public Exchange {
   ServersOptions options_;
   std::string plan_text_;
   std::vector<Server> servers_;
-  std::vector<float> gradients_, incoming_, rest_;
+  Flat gradients_, incoming_;
+  std::vector<float> rest_;
   Random random_;
 };
 

@@ -261,6 +261,8 @@ BatchResult Network::train(const Dataset& data, std::span<const std::uint32_t> i
   State& s = *state_;
   SLIPWAY_CHECK(s.options.training && static_cast<int>(indices.size()) == s.options.batch);
   SLIPWAY_CHECK(values.size() >= s.floats && gradients.size() >= s.floats);
+  SLIPWAY_CHECK(reinterpret_cast<std::uintptr_t>(values.data()) % 64 == 0);
+  SLIPWAY_CHECK(reinterpret_cast<std::uintptr_t>(gradients.data()) % 64 == 0);
   set_kernel_threads(s.options.threads);
   s.choose_input(data);
   Pass pass{.training = true, .key = key};

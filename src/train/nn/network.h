@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "train/data/dataset.h"
+#include "train/nn/aligned.h"
 #include "train/nn/layer.h"
 #include "train/nn/model.h"
 #include "train/nn/sparse_store.h"
@@ -50,7 +51,8 @@ class Network {
   void initialise(std::uint64_t seed, std::span<float> values) const;
 
   // Forward and backward over the samples `indices` of `data` (exactly batch() of them); `gradients` gets the
-  // sum over the batch of every parameter's gradient. `key` must differ per step and worker.
+  // sum over the batch of every parameter's gradient. `key` must differ per step and worker. Both arrays
+  // begin on a cache line (see aligned.h).
   BatchResult train(const Dataset& data, std::span<const std::uint32_t> indices, std::uint64_t key,
                     std::span<const float> values, std::span<float> gradients);
   // Forward and loss only, over samples first, first+1, … (at most batch(); fewer at the end of the data).

@@ -90,7 +90,8 @@ class Built {
   ModelSpec model;
   Dataset data;
   Network network;
-  std::vector<float> values, gradients, plain;
+  Flat values, gradients;
+  std::vector<float> plain;
   std::vector<std::uint32_t> indices;
   std::vector<int> labels;
   Doubles samples;
@@ -139,7 +140,7 @@ TEST(Network, PaddingGetsNoGradient) {
       built.network.train(built.data, built.indices, step, built.values, built.gradients);
       optimizer.apply(step, 0.2F, built.values, built.gradients);
     }
-    std::vector<float> clean(built.values.size());
+    Flat clean(built.values.size());
     built.network.to_plain(built.values, built.plain);
     built.network.from_plain(built.plain, clean);
     EXPECT_EQ(clean, built.values) << "a round trip through the plain form clears padding";
@@ -151,7 +152,8 @@ TEST(Network, PredictionsMatchTheReference) {
     SCOPED_TRACE(test.text);
     Built built(test);
     Network network = Network::build(built.model, 4, {.batch = 4, .training = false}).value();
-    std::vector<float> values(network.floats()), outputs(built.indices.size() * 4);
+    Flat values(network.floats());
+    std::vector<float> outputs(built.indices.size() * 4);
     network.from_plain(built.plain, values);
     const std::vector<float> samples(built.samples.begin(), built.samples.end());
     network.predict(samples.data(), built.indices.size(), values, outputs.data());
@@ -187,13 +189,13 @@ TEST(Network, DropoutTrainsAndEvaluationIgnoresIt) {
       "{name: d, input: [1, 6, 6], layers: [{dense: 32}, sigmoid, {dropout: 0.5}, {dense: 4}]}"};
   Built built(dropping);
   const double a = built.network.train(built.data, built.indices, 1, built.values, built.gradients).loss;
-  const std::vector<float> first = built.gradients;
+  const Flat first = built.gradients;
   const double b = built.network.train(built.data, built.indices, 1, built.values, built.gradients).loss;
   EXPECT_EQ(a, b);
   EXPECT_EQ(first, built.gradients) << "same key, same choice";
   EXPECT_NE(a, built.network.train(built.data, built.indices, 2, built.values, built.gradients).loss);
   Network network = Network::build(built.model, 4, {.batch = 6, .training = false}).value();
-  std::vector<float> values(network.floats());
+  Flat values(network.floats());
   network.from_plain(built.plain, values);
   Doubles wide(built.plain.begin(), built.plain.end());
   const Evaluation all = evaluate(network, built.data, values);
@@ -214,8 +216,8 @@ TEST(Network, TheBuiltInModelsLearnDrawnDigits) {
     const ModelSpec model = built_in_model(name, {.input = data.train.shape()}).value();
     Network network = Network::build(model, 10, {.batch = 50}).value();
     Network tester = Network::build(model, 10, {.batch = 100, .training = false}).value();
-    std::vector<float> values(network.floats()), gradients(network.floats()), plain(network.plain_floats()),
-        tested(tester.floats());
+    Flat values(network.floats()), gradients(network.floats()), tested(tester.floats());
+    std::vector<float> plain(network.plain_floats());
     network.initialise(1, values);
     const GoodDefaults good = good_defaults(model);
     Optimizer optimizer(

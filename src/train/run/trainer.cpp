@@ -70,7 +70,8 @@ class Run {
   std::uint64_t steps_total_ = 0, local_step_ = 0, tested_step_ = ~std::uint64_t{0}, saved_step_ = 0;
   TimePoint saved_at_{};
   double accuracy_ = -1;
-  std::vector<float> plain_, tested_;
+  std::vector<float> plain_;
+  Flat tested_;
 };
 
 std::uint64_t Run::steps_per_epoch() const {
@@ -129,9 +130,8 @@ Result<void> Run::build() {
     tested_.resize(tester_->floats());
   }
   plain_.resize(network_->plain_floats());
-  state_.emplace(
-      WorkerState{std::vector<float>(network_->floats()),
-                  Optimizer(optimizer_, {0, network_->floats()}, statistic_ranges(network_->parameters()))});
+  state_.emplace(WorkerState{Flat(network_->floats()), Optimizer(optimizer_, {0, network_->floats()},
+                                                                 statistic_ranges(network_->parameters()))});
   network_->initialise(options_.seed, state_->values);
   order_.emplace(options_.seed, Order::Sizes{data_.train.count(), options_.batch_size, cluster_.workers});
   return {};
@@ -518,7 +518,7 @@ Result<StoredModel> load_model(const std::string& path, int batch) {
   if (network->plain_floats() != stored->values.size())
     return fail(ErrorCode::invalid, fmt::format("{} has {} values and its model {}", path,
                                                 stored->values.size(), network->plain_floats()));
-  std::vector<float> values(network->floats());
+  Flat values(network->floats());
   network->from_plain(stored->values, values);
   return StoredModel{stored->info, std::move(*model), std::move(*network), std::move(values),
                      std::move(stored->values)};

@@ -37,7 +37,7 @@ struct StoredModel {
   CheckpointInfo info;
   ModelSpec model;
   Network network;
-  std::vector<float> values;
+  Flat values;
   std::vector<float> plain;
 };
 Result<StoredModel> load_model(const std::string& path, int batch);
