@@ -24,8 +24,9 @@ int main(int count, char** arguments) {
   to_stop = &stop;
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = SA_RESETHAND | SA_RESTART;  // a second signal ends at once
+  action.sa_flags = SA_RESTART;
   ::sigaction(SIGTERM, &action, nullptr);
+  action.sa_flags = SA_RESETHAND | SA_RESTART;  // Ctrl-C a second time ends at once
   ::sigaction(SIGINT, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 

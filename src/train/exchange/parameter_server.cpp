@@ -71,7 +71,7 @@ class Server {
   std::optional<Optimizer> optimizer_;
   std::vector<float> sum_;
   std::uint64_t step_ = 0;
-  bool ready_ = false, finished_ = false;
+  bool ready_ = false, finished_ = false, not_finite_ = false;
   Steady::time_point progress_at_ = Steady::now();
   std::unique_ptr<CheckpointWriter> writer_;
   std::optional<std::uint64_t> saving_;  // the newest step handed to the writer
@@ -301,7 +301,12 @@ Result<void> Server::on_push(ServerConnection& connection) {
     return {};
   }
   if (finished_) return reply(worker, flag_finish, tail), Result<void>{};
-  if (!std::isfinite(tail.loss)) return reply(worker, flag_not_finite, tail), Result<void>{};
+  if (not_finite_ || !std::isfinite(tail.loss)) {  // one worker's trouble ends the run for all, values untouched
+    not_finite_ = true;
+    for (Worker& other : workers_)
+      if (other.wants_reply) reply(other, flag_not_finite, tail);
+    return {};
+  }
 
   if (plan_->mode == Mode::sync) {
     if (frame.step != step_) return reply(worker, flag_dropped, tail), Result<void>{};

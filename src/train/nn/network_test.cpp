@@ -209,6 +209,23 @@ TEST(Network, DropoutTrainsAndEvaluationIgnoresIt) {
       1e-4);
 }
 
+TEST(Network, AugmentationChangesPicturesAndRepeats) {
+  const ModelSpec model = parse_model("{name: a, input: [3, 8, 8], layers: [{dense: 4}]}", "test").value();
+  const Dataset data = noise_images(model.input, 4, 8, 1.0);
+  Network plain = Network::build(model, 4, {.batch = 8}).value();
+  Network moved = Network::build(model, 4, {.batch = 8, .training = true, .threads = 1, .augment = true}).value();
+  Flat values(plain.floats()), a(plain.floats()), b(plain.floats()), c(plain.floats()), d(plain.floats());
+  plain.initialise(1, values);
+  const std::vector<std::uint32_t> indices = {0, 1, 2, 3, 4, 5, 6, 7};
+  plain.train(data, indices, 1, values, a);
+  moved.train(data, indices, 1, values, b);
+  moved.train(data, indices, 1, values, c);
+  moved.train(data, indices, 2, values, d);
+  EXPECT_NE(a, b);
+  EXPECT_EQ(b, c) << "same key, same pictures";
+  EXPECT_NE(b, d);
+}
+
 TEST(Network, TheBuiltInModelsLearnDrawnDigits) {
   const DataPair data = draw_digits(1, {4000, 1000});
   for (const char* name : {"mlp", "mlp2", "replica"}) {

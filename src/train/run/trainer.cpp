@@ -429,7 +429,7 @@ Result<RunReport> Run::go(std::FILE* out) {
                                   .terminal = chief && !options_.json && ::isatty(::fileno(out)) == 1,
                                   .output = chief ? options_.output : "",
                                   .log_dir = chief ? options_.log_dir : "",
-                                  .steps_total = steps_total_,
+                                  .steps_total = options_.until_accuracy && !options_.epochs && !options_.steps ? 0 : steps_total_,
                                   .steps_per_epoch = steps_per_epoch(),
                                   .first_step = state_->step},
                                  clock_, out);
