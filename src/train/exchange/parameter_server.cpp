@@ -301,7 +301,8 @@ Result<void> Server::on_push(ServerConnection& connection) {
     return {};
   }
   if (finished_) return reply(worker, flag_finish, tail), Result<void>{};
-  if (not_finite_ || !std::isfinite(tail.loss)) {  // one worker's trouble ends the run for all, values untouched
+  if (not_finite_ ||
+      !std::isfinite(tail.loss)) {  // one worker's trouble ends the run for all, values untouched
     not_finite_ = true;
     for (Worker& other : workers_)
       if (other.wants_reply) reply(other, flag_not_finite, tail);

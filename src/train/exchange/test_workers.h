@@ -25,8 +25,9 @@ inline WorkerState fresh(const OptimizerSpec& spec) {
 }
 
 // Runs a worker to `steps`, joining again whenever a peer is lost. Returns its final values.
-inline Flat run_worker(Exchange& exchange, const OptimizerSpec& spec, std::uint32_t worker, std::uint64_t steps,
-                const std::function<void(std::uint64_t)>& after = {}, std::uint64_t checkpoint_every = 0) {
+inline Flat run_worker(Exchange& exchange, const OptimizerSpec& spec, std::uint32_t worker,
+                       std::uint64_t steps, const std::function<void(std::uint64_t)>& after = {},
+                       std::uint64_t checkpoint_every = 0) {
   WorkerState state = fresh(spec);
   auto joined = exchange.join(state);
   EXPECT_TRUE(joined) << joined.error().what;

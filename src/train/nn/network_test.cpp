@@ -213,7 +213,8 @@ TEST(Network, AugmentationChangesPicturesAndRepeats) {
   const ModelSpec model = parse_model("{name: a, input: [3, 8, 8], layers: [{dense: 4}]}", "test").value();
   const Dataset data = noise_images(model.input, 4, 8, 1.0);
   Network plain = Network::build(model, 4, {.batch = 8}).value();
-  Network moved = Network::build(model, 4, {.batch = 8, .training = true, .threads = 1, .augment = true}).value();
+  Network moved =
+      Network::build(model, 4, {.batch = 8, .training = true, .threads = 1, .augment = true}).value();
   Flat values(plain.floats()), a(plain.floats()), b(plain.floats()), c(plain.floats()), d(plain.floats());
   plain.initialise(1, values);
   const std::vector<std::uint32_t> indices = {0, 1, 2, 3, 4, 5, 6, 7};

@@ -127,8 +127,9 @@ void Progress::report(std::uint64_t step) {
     write_line(to_json(fields));
   } else {
     const std::string line = fmt::format(
-        "epoch {:.2f}  step {}{}  loss {:.4f}  accuracy {:.2f} %  {} samples/s{}{}", epoch, step, options_.steps_total > 0 ? fmt::format("/{}", options_.steps_total) : "", loss, accuracy * 100, with_thousands(rate),
-        test_accuracy_ >= 0 ? fmt::format("  test {:.2f} %", test_accuracy_ * 100) : "",
+        "epoch {:.2f}  step {}{}  loss {:.4f}  accuracy {:.2f} %  {} samples/s{}{}", epoch, step,
+        options_.steps_total > 0 ? fmt::format("/{}", options_.steps_total) : "", loss, accuracy * 100,
+        with_thousands(rate), test_accuracy_ >= 0 ? fmt::format("  test {:.2f} %", test_accuracy_ * 100) : "",
         left > 0 ? "  " + format_duration(Duration(static_cast<std::int64_t>(left * 1e6))) + " left" : "");
     if (options_.terminal) {
       fmt::print(out_, "\r\x1b[K{}", line);

@@ -18,9 +18,9 @@ namespace slipway::train {
 
 struct ProgressOptions {
   bool json = false;
-  bool terminal = false;  // a person is watching: redraw one line
-  std::string output;     // folder for metrics.jsonl; may be empty
-  std::string log_dir;    // folder for event files; may be empty
+  bool terminal = false;          // a person is watching: redraw one line
+  std::string output;             // folder for metrics.jsonl; may be empty
+  std::string log_dir;            // folder for event files; may be empty
   std::uint64_t steps_total = 0;  // 0: nobody knows
   std::uint64_t steps_per_epoch = 1;
   std::uint64_t first_step = 0;

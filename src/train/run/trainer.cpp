@@ -425,14 +425,15 @@ Result<RunReport> Run::go(std::FILE* out) {
     return fail(connected.error());
   }
   const bool chief = is_chief();
-  auto progress = Progress::open({.json = options_.json && chief,
-                                  .terminal = chief && !options_.json && ::isatty(::fileno(out)) == 1,
-                                  .output = chief ? options_.output : "",
-                                  .log_dir = chief ? options_.log_dir : "",
-                                  .steps_total = options_.until_accuracy && !options_.epochs && !options_.steps ? 0 : steps_total_,
-                                  .steps_per_epoch = steps_per_epoch(),
-                                  .first_step = state_->step},
-                                 clock_, out);
+  auto progress = Progress::open(
+      {.json = options_.json && chief,
+       .terminal = chief && !options_.json && ::isatty(::fileno(out)) == 1,
+       .output = chief ? options_.output : "",
+       .log_dir = chief ? options_.log_dir : "",
+       .steps_total = options_.until_accuracy && !options_.epochs && !options_.steps ? 0 : steps_total_,
+       .steps_per_epoch = steps_per_epoch(),
+       .first_step = state_->step},
+      clock_, out);
   if (!progress) return fail(progress.error());
   progress_ = std::move(*progress);
   if (chief) {
