@@ -1,39 +1,8 @@
-// The accuracy bars on real MNIST, where it is at hand.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
-
-#include "train/data/find.h"
-#include "train/run/trainer.h"
+// The accuracy bars of the dense network on real MNIST; a few seconds.
+#include "mnist.h"
 
 namespace slipway::train {
 namespace {
-
-std::string data_folder() {
-  const char* asked = std::getenv("SLIPWAY_DATA");
-  return asked != nullptr ? asked : SLIPWAY_DATA_BESIDE;
-}
-
-Result<RunReport> run(const std::vector<std::string>& arguments) {
-  const auto options = parse_options(arguments, {});
-  if (!options) return fail(options.error());
-  const auto data = find_data({data_folder() + "/mnist", "mnist", 1}, {});
-  if (!data) return fail(data.error());
-  std::FILE* null = std::fopen("/dev/null", "w");
-  const SystemClock clock;
-  const Stop never;
-  auto report = train(*options, {}, *data, clock, never, null);
-  std::fclose(null);
-  return report;
-}
-
-class Mnist : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(data_folder() + "/mnist")) GTEST_SKIP() << "no MNIST in " << data_folder();
-  }
-};
 
 TEST_F(Mnist, TheMlpPasses975) {
   const auto report = run({"--learning-rate", "2", "--epochs", "10"});
@@ -45,12 +14,6 @@ TEST_F(Mnist, TheDefaultsAreGood) {
   const auto report = run({});
   ASSERT_TRUE(report) << report.error().what;
   EXPECT_GE(report->accuracy, 0.965);
-}
-
-TEST_F(Mnist, TheSmallCnnPasses99) {
-  const auto report = run({"--model", "cnn", "--batch-size", "50", "--epochs", "3"});
-  ASSERT_TRUE(report) << report.error().what;
-  EXPECT_GE(report->accuracy, 0.99);
 }
 
 }  // namespace
