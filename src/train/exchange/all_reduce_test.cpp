@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 AllReduceOptions ranks_at(const Address& master, std::uint32_t rank, std::uint32_t ranks, bool shared) {
-  return {rank, ranks, master, 2, 5, floats, {20s, nullptr}, shared};
+  return {rank, ranks, master, 2, 5, floats, {20s, nullptr}, shared, ""};
 }
 
 std::uint16_t free_port() {
@@ -49,6 +49,34 @@ TEST(AllReduce, RunsAreExactInSharedMemoryAndOverTcp) {
         }
       }
     }
+}
+
+TEST(AllReduce, SeveralMachinesWithSeveralRanksAgree) {
+  for (const std::vector<const char*>& machines :
+       {std::vector<const char*>{"a", "a", "b", "b"}, {"a", "b", "a", "c", "a"}, {"a", "b", "b"}}) {
+    const auto ranks = static_cast<std::uint32_t>(machines.size());
+    SCOPED_TRACE(ranks);
+    const Address master{"127.0.0.1", free_port()};
+    const OptimizerSpec spec{.kind = OptimizerKind::adam, .rate = 0.01F};
+    std::vector<Flat> results(ranks);
+    {
+      std::vector<std::jthread> threads;
+      for (std::uint32_t r = 0; r < ranks; ++r)
+        threads.emplace_back([&, r] {
+          AllReduceOptions options = ranks_at(master, r, ranks, true);
+          options.machine = machines[r];
+          auto exchange = make_all_reduce_exchange(options);
+          ASSERT_TRUE(exchange) << exchange.error().what;
+          results[r] = run_worker(**exchange, spec, r, 30);
+        });
+    }
+    const Flat expected = synchronous_reference(spec, ranks, 30);
+    for (const Flat& result : results) {
+      EXPECT_EQ(result, results[0]) << "bit for bit on every rank";
+      ASSERT_EQ(result.size(), expected.size());
+      for (std::size_t i = 0; i < floats; ++i) EXPECT_NEAR(result[i], expected[i], 2e-3) << i;
+    }
+  }
 }
 
 TEST(AllReduce, ARankThatComesBackGetsTheOthersState) {

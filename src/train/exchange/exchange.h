@@ -82,6 +82,7 @@ struct AllReduceOptions {
   std::size_t floats = 0;
   Patience patience;
   bool shared_memory = true;  // false: TCP even within a machine
+  std::string machine = {};   // which machine this is; empty: find out
 };
 Result<std::unique_ptr<Exchange>> make_all_reduce_exchange(AllReduceOptions options);
 

@@ -208,7 +208,8 @@ Result<std::unique_ptr<Group>> Meeting::form_once(std::uint64_t step, const Pati
     if (!listener) return fail(listener.error());
     data_ = std::move(*listener);
   }
-  Introduction own{me, ranks, options_.layout, options_.floats, step, this_machine(), 0};
+  Introduction own{me, ranks, options_.layout, options_.floats, step, options_.machine, 0};
+  if (own.machine.empty()) own.machine = this_machine();
   if (!options_.shared_memory) own.machine += fmt::format("/rank{}", me);
   if (data_) {
     const auto port = local_port(data_.get());

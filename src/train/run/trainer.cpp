@@ -221,7 +221,7 @@ Result<void> Run::connect() {
   } else if (cluster_.kind == Cluster::Kind::all_reduce) {
     auto made = make_all_reduce_exchange({cluster_.index, cluster_.workers, cluster_.master,
                                           options_.batch_size, network_->layout_fingerprint(),
-                                          network_->floats(), patience, options_.shared_memory});
+                                          network_->floats(), patience, options_.shared_memory, ""});
     if (!made) return fail(made.error());
     exchange_ = std::move(*made);
   } else {
