@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <latch>
 #include <numeric>
 #include <thread>
 
@@ -214,6 +215,7 @@ TEST(ParameterServer, AsynchronousAndStaleRunsApplyEveryPush) {
     plan.staleness = 1;
     plan.optimizer.steps_total = 90;
     std::vector<std::jthread> threads;
+    std::latch all_here(3);
     std::atomic<int> applied{0};
     std::vector<std::uint64_t> pushes(3);
     for (std::uint32_t w = 0; w < 3; ++w)
@@ -221,6 +223,7 @@ TEST(ParameterServer, AsynchronousAndStaleRunsApplyEveryPush) {
         const auto exchange = worker_of(plan, w, {server.address()});
         WorkerState state = fresh(plan.optimizer);
         ASSERT_TRUE(exchange->join(state));
+        all_here.arrive_and_wait();  // whoever comes late starts level with the slowest and has pushed less
         for (;;) {
           fill(exchange->gradients(state.step), state, w);
           const auto outcome = exchange->step(state, {.tail = {.loss = 1, .samples = 2}});
