@@ -1,0 +1,69 @@
+// The worker's side of an all-reduce: everyone adds up everyone's gradients and applies them alike.
+#include <cmath>
+#include <cstring>
+
+#include "base/log.h"
+#include "train/exchange/group.h"
+
+namespace slipway::train {
+namespace {
+
+class AllReduceExchange final : public Exchange {
+ public:
+  AllReduceExchange(AllReduceOptions options, std::unique_ptr<Meeting> meeting)
+      : options_(std::move(options)), meeting_(std::move(meeting)) {}
+
+  Result<void> join(WorkerState& state) override {
+    group_.reset();
+    const Steady::time_point deadline = Steady::now() + options_.patience.timeout;
+    for (;;) {
+      auto group = meeting_->form(state.step);
+      if (!group) return fail(group.error());
+      group_ = std::move(*group);
+      auto shared = group_->share(state.values);
+      if (shared) shared = group_->share(state.optimizer.state());
+      if (shared) {
+        state.step = group_->table().step;
+        return {};
+      }
+      group_.reset();
+      const bool stopped = options_.patience.stop != nullptr && options_.patience.stop->requested();
+      if (shared.error().code != ErrorCode::unavailable || stopped || Steady::now() >= deadline)
+        return shared;
+    }
+  }
+
+  std::span<float> gradients(std::uint64_t) override { return group_->own().subspan(tail_floats); }
+
+  Result<StepOutcome> step(WorkerState& state, const StepReport& report) override {
+    std::memcpy(group_->own().data(), &report.tail, sizeof report.tail);
+    const auto sum = group_->reduce();
+    if (!sum) return fail(sum.error());
+    StepOutcome outcome{.tail = read_tail(sum->data())};
+    outcome.finish = outcome.tail.finish > 0;
+    outcome.stop = outcome.tail.stop > 0;
+    outcome.not_finite = !std::isfinite(outcome.tail.loss);
+    outcome.applied = !outcome.finish && !outcome.not_finite;
+    if (outcome.applied) {
+      const float samples = static_cast<float>(options_.batch) * static_cast<float>(options_.ranks);
+      state.optimizer.apply(state.step++, 1.0F / samples, state.values, sum->subspan(tail_floats));
+    }
+    return outcome;
+  }
+
+ private:
+  AllReduceOptions options_;
+  std::unique_ptr<Meeting> meeting_;
+  std::unique_ptr<Group> group_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Exchange>> make_all_reduce_exchange(AllReduceOptions options) {
+  auto meeting = Meeting::open(options);
+  if (!meeting) return fail(meeting.error());
+  return std::unique_ptr<Exchange>(
+      std::make_unique<AllReduceExchange>(std::move(options), std::move(*meeting)));
+}
+
+}  // namespace slipway::train

@@ -1,0 +1,195 @@
+// Groups with real sockets and shared memory; ranks are threads of this process.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "base/random.h"
+#include "train/exchange/collective.h"
+#include "train/exchange/group.h"
+#include "train/exchange/test_workers.h"
+
+namespace slipway::train {
+namespace {
+
+using namespace std::chrono_literals;
+
+AllReduceOptions ranks_at(const Address& master, std::uint32_t rank, std::uint32_t ranks, bool shared) {
+  return {rank, ranks, master, 2, 5, floats, {20s, nullptr}, shared, ""};
+}
+
+std::uint16_t free_port() {
+  const auto listener = listen_on({"127.0.0.1", 0});
+  return local_port(listener->get()).value();
+}
+
+TEST(AllReduce, RunsAreExactInSharedMemoryAndOverTcp) {
+  for (const bool shared : {true, false})
+    for (const std::uint32_t ranks : {1U, 2U, 3U, 4U, 5U}) {
+      SCOPED_TRACE(std::string(shared ? "shared " : "tcp ") + std::to_string(ranks));
+      const Address master{"127.0.0.1", free_port()};
+      const OptimizerSpec spec{.kind = OptimizerKind::adam, .rate = 0.01F};
+      std::vector<Flat> results(ranks);
+      {
+        std::vector<std::jthread> threads;
+        for (std::uint32_t r = 0; r < ranks; ++r)
+          threads.emplace_back([&, r] {
+            auto exchange = make_all_reduce_exchange(ranks_at(master, r, ranks, shared));
+            ASSERT_TRUE(exchange) << exchange.error().what;
+            results[r] = run_worker(**exchange, spec, r, 30);
+          });
+      }
+      const Flat expected = synchronous_reference(spec, ranks, 30);
+      for (const auto& result : results) {
+        EXPECT_EQ(result, results[0]) << "bit for bit on every rank";
+        ASSERT_EQ(result.size(), expected.size());
+        for (std::size_t i = 0; i < floats; ++i) EXPECT_NEAR(result[i], expected[i], 2e-3) << i;
+        if (shared) {
+          EXPECT_EQ(result, expected) << "ranks are added in order";
+        }
+      }
+    }
+}
+
+TEST(AllReduce, SeveralMachinesWithSeveralRanksAgree) {
+  for (const std::vector<const char*>& machines :
+       {std::vector<const char*>{"a", "a", "b", "b"}, {"a", "b", "a", "c", "a"}, {"a", "b", "b"}}) {
+    const auto ranks = static_cast<std::uint32_t>(machines.size());
+    SCOPED_TRACE(ranks);
+    const Address master{"127.0.0.1", free_port()};
+    const OptimizerSpec spec{.kind = OptimizerKind::adam, .rate = 0.01F};
+    std::vector<Flat> results(ranks);
+    {
+      std::vector<std::jthread> threads;
+      for (std::uint32_t r = 0; r < ranks; ++r)
+        threads.emplace_back([&, r] {
+          AllReduceOptions options = ranks_at(master, r, ranks, true);
+          options.machine = machines[r];
+          auto exchange = make_all_reduce_exchange(options);
+          ASSERT_TRUE(exchange) << exchange.error().what;
+          results[r] = run_worker(**exchange, spec, r, 30);
+        });
+    }
+    const Flat expected = synchronous_reference(spec, ranks, 30);
+    for (const Flat& result : results) {
+      EXPECT_EQ(result, results[0]) << "bit for bit on every rank";
+      ASSERT_EQ(result.size(), expected.size());
+      for (std::size_t i = 0; i < floats; ++i) EXPECT_NEAR(result[i], expected[i], 2e-3) << i;
+    }
+  }
+}
+
+TEST(AllReduce, ARankThatComesBackGetsTheOthersState) {
+  for (const bool shared : {true, false}) {
+    SCOPED_TRACE(shared);
+    const Address master{"127.0.0.1", free_port()};
+    const OptimizerSpec spec{.kind = OptimizerKind::adam, .rate = 0.01F};
+    Flat results[3];
+    std::vector<std::jthread> threads;
+    for (const std::uint32_t r : {0U, 2U})
+      threads.emplace_back([&, r] {
+        auto exchange = make_all_reduce_exchange(ranks_at(master, r, 3, shared));
+        results[r] = run_worker(**exchange, spec, r, 50);
+      });
+    for (int life = 0; life < 2; ++life) {
+      auto exchange = make_all_reduce_exchange(ranks_at(master, 1, 3, shared));
+      WorkerState state = fresh(spec);
+      ASSERT_TRUE((*exchange)->join(state));
+      for (int i = 0; i < 13; ++i) {
+        fill((*exchange)->gradients(state.step), state, 1);
+        ASSERT_TRUE((*exchange)->step(state, {.tail = {.loss = 1, .samples = 2}}));
+      }
+    }
+    auto exchange = make_all_reduce_exchange(ranks_at(master, 1, 3, shared));
+    results[1] = run_worker(**exchange, spec, 1, 50);
+    threads.clear();
+    EXPECT_EQ(results[1], results[0]);
+    EXPECT_EQ(results[2], results[0]);
+    if (shared) {
+      EXPECT_EQ(results[0], synchronous_reference(spec, 3, 50)) << "as if nothing had happened";
+    }
+  }
+}
+
+TEST(AllReduce, RefusesARankOfAnotherModel) {
+  const Address master{"127.0.0.1", free_port()};
+  Stop stop;
+  std::jthread zero([&] {
+    AllReduceOptions options = ranks_at(master, 0, 2, true);
+    options.patience = {20s, &stop};
+    auto exchange = make_all_reduce_exchange(options);
+    WorkerState state = fresh({});
+    EXPECT_FALSE((*exchange)->join(state)) << "nobody fitting came before the stop";
+  });
+  AllReduceOptions other = ranks_at(master, 1, 2, true);
+  other.layout = 6;
+  auto exchange = make_all_reduce_exchange(other);
+  WorkerState state = fresh({});
+  const auto joined = (*exchange)->join(state);
+  ASSERT_FALSE(joined);
+  EXPECT_NE(joined.error().what.find("rank 0 refused this rank"), std::string::npos) << joined.error().what;
+  stop.request();
+}
+
+// Socket pairs between threads: every size, both ways, against the plain loop.
+TEST(Collective, RingAndHalvingMatchTheReference) {
+  for (const std::uint32_t n : {2U, 3U, 4U, 5U, 8U})
+    for (const std::size_t size :
+         {std::size_t{1}, std::size_t{2}, std::size_t{7}, std::size_t{1000}, std::size_t{300'001}}) {
+      if (n > 4 && size > 1000) continue;
+      for (const bool halving : {false, true}) {
+        if (halving && (n & (n - 1)) != 0) continue;
+        SCOPED_TRACE(std::to_string(n) + " x " + std::to_string(size) + (halving ? " halving" : " ring"));
+        std::vector<Peers> peers(n);
+        for (std::uint32_t i = 0; i < n; ++i) {
+          peers[i].rank = i;
+          peers[i].sockets.resize(n);
+          peers[i].names.resize(n, "peer");
+          peers[i].patience = {20s, nullptr};
+        }
+        for (std::uint32_t i = 0; i < n; ++i)
+          for (std::uint32_t j = i + 1; j < n; ++j) {
+            int pair[2];
+            ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+            peers[i].sockets[j] = Fd(pair[0]);
+            peers[j].sockets[i] = Fd(pair[1]);
+          }
+        std::vector<std::vector<float>> arrays(n), expected;
+        for (std::uint32_t i = 0; i < n; ++i) {
+          Random random(i + size);
+          for (std::size_t k = 0; k < size; ++k) arrays[i].push_back(static_cast<float>(random.unit()));
+        }
+        expected = arrays;
+        all_reduce_reference(expected);
+        {
+          std::vector<std::jthread> threads;
+          for (std::uint32_t i = 0; i < n; ++i)
+            threads.emplace_back([&, i] {
+              const auto done =
+                  halving ? all_reduce_halving(peers[i], arrays[i]) : all_reduce_ring(peers[i], arrays[i]);
+              EXPECT_TRUE(done) << done.error().what;
+            });
+        }
+        for (std::uint32_t i = 0; i < n; ++i) {
+          EXPECT_EQ(arrays[i], arrays[0]);
+          for (std::size_t k = 0; k < size; ++k) ASSERT_NEAR(arrays[i][k], expected[i][k], 1e-5);
+        }
+      }
+    }
+}
+
+TEST(Collective, ASilentPeerIsNamedAtTheDeadline) {
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+  Peers peers{.rank = 0, .sockets = {}, .names = {"rank 0", "rank 1"}, .patience = {100ms, nullptr}};
+  peers.sockets.resize(2);
+  peers.sockets[1] = Fd(pair[0]);
+  const Fd other(pair[1]);
+  std::vector<float> values(10);
+  const auto done = all_reduce_ring(peers, values);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().what, "rank 1 has been silent for too long");
+}
+
+}  // namespace
+}  // namespace slipway::train

@@ -1,0 +1,379 @@
+#include "train/exchange/group.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "train/exchange/frame.h"
+
+namespace slipway::train {
+namespace {
+
+constexpr std::size_t text_max = 1 << 20;
+
+// Ranks that see the same kernel and the same processes can open each other's memory.
+std::string this_machine() {
+  std::string boot = read_file("/proc/sys/kernel/random/boot_id").value_or("unknown");
+  std::erase(boot, '\n');
+  std::error_code ignored;  // without the link the boot id has to do
+  return boot + "/" + std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string();
+}
+
+std::vector<std::string> words_of(std::string_view line) {
+  std::vector<std::string> words;
+  while (!line.empty()) {
+    const std::size_t end = std::min(line.find(' '), line.size());
+    if (end > 0) words.emplace_back(line.substr(0, end));
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+  return words;
+}
+
+template <class T>
+bool number(const std::string& text, T& to) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+Result<void> send_text(int fd, FrameKind kind, std::uint32_t sender, std::string_view text,
+                       const std::string& peer, const Patience& patience) {
+  auto header = format_frame({.kind = kind, .sender = sender, .bytes = text.size()});
+  iovec parts[2] = {{header.data(), header.size()}, {const_cast<char*>(text.data()), text.size()}};
+  return send_all(fd, parts, peer, patience);
+}
+
+Result<std::string> receive_text(int fd, FrameKind kind, const std::string& peer, const Patience& patience,
+                                 std::uint32_t* sender = nullptr) {
+  std::array<std::uint8_t, frame_bytes> header{};
+  if (auto got = receive_all(fd, header.data(), header.size(), peer, patience); !got)
+    return fail(got.error());
+  const auto frame = parse_frame(header);
+  if (!frame) return fail(frame.error().code, peer + ": " + frame.error().what, frame.error().hint);
+  if (frame->bytes > text_max)
+    return fail(ErrorCode::too_large, fmt::format("{} announced {} bytes", peer, frame->bytes));
+  std::string text(static_cast<std::size_t>(frame->bytes), '\0');
+  if (auto got = receive_all(fd, text.data(), text.size(), peer, patience); !got) return fail(got.error());
+  if (frame->kind == FrameKind::refuse)
+    return fail(ErrorCode::conflict, fmt::format("{} refused this rank: {}", peer, text),
+                "start every rank with the same options");
+  if (frame->kind != kind) return fail(ErrorCode::invalid, peer + " sent something else than was due");
+  if (sender != nullptr) *sender = frame->sender;
+  return text;
+}
+
+std::string rank_name(std::uint32_t rank) { return fmt::format("rank {}", rank); }
+
+}  // namespace
+
+std::string format_introduction(const Introduction& i) {
+  return fmt::format("{} {} {} {} {} {} {}", i.rank, i.ranks, i.layout, i.floats, i.step, i.port, i.machine);
+}
+
+Result<Introduction> parse_introduction(std::string_view text) {
+  const std::vector<std::string> words = words_of(text);
+  Introduction i;
+  if (words.size() != 7 || !number(words[0], i.rank) || !number(words[1], i.ranks) ||
+      !number(words[2], i.layout) || !number(words[3], i.floats) || !number(words[4], i.step) ||
+      !number(words[5], i.port) || i.rank >= i.ranks)
+    return fail(ErrorCode::invalid, "its introduction makes no sense");
+  i.machine = words[6];
+  return i;
+}
+
+std::uint32_t GroupTable::machines() const {
+  std::uint32_t count = 0;
+  for (const Member& member : members) count = std::max(count, member.machine + 1);
+  return count;
+}
+
+std::vector<std::uint32_t> GroupTable::ranks_of(std::uint32_t machine) const {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < members.size(); ++rank)
+    if (members[rank].machine == machine) ranks.push_back(rank);
+  return ranks;
+}
+
+std::string format_table(const GroupTable& table) {
+  std::string text = fmt::format("{} {} {}", table.session, table.source, table.step);
+  for (const GroupTable::Member& member : table.members)
+    text += fmt::format(" {} {} {}", member.machine, member.local, to_string(member.address));
+  return text;
+}
+
+Result<GroupTable> parse_table(std::string_view text) {
+  const auto wrong = [] { return fail(ErrorCode::invalid, "rank 0 sent a table that makes no sense"); };
+  const std::vector<std::string> words = words_of(text);
+  GroupTable table;
+  if (words.size() < 6 || words.size() % 3 != 0 || !number(words[1], table.source) ||
+      !number(words[2], table.step))
+    return wrong();
+  table.session = words[0];
+  for (std::size_t i = 3; i < words.size(); i += 3) {
+    GroupTable::Member member;
+    auto address = parse_address(words[i + 2]);
+    if (!number(words[i], member.machine) || !number(words[i + 1], member.local) || !address ||
+        member.machine >= words.size() || member.local >= words.size())
+      return wrong();
+    member.address = std::move(*address);
+    table.members.push_back(std::move(member));
+  }
+  if (table.source >= table.members.size()) return wrong();
+  return table;
+}
+
+GroupTable make_table(const std::vector<Introduction>& introductions, const std::vector<std::string>& hosts,
+                      std::string session) {
+  GroupTable table;
+  table.session = std::move(session);
+  std::map<std::string, std::pair<std::uint32_t, std::uint32_t>> machines;  // number, ranks so far
+  for (std::size_t i = 0; i < introductions.size(); ++i) {
+    const Introduction& who = introductions[i];
+    auto& [machine, ranks] =
+        machines.try_emplace(who.machine, static_cast<std::uint32_t>(machines.size()), 0U).first->second;
+    table.members.push_back({machine, ranks++, {hosts[i], who.port}});
+    if (who.step > introductions[table.source].step) table.source = who.rank;
+  }
+  table.step = introductions[table.source].step;
+  return table;
+}
+
+Result<std::unique_ptr<Meeting>> Meeting::open(const AllReduceOptions& options) {
+  std::unique_ptr<Meeting> meeting(new Meeting(options));
+  if (options.rank == 0 && options.ranks > 1) {
+    auto listener = listen_on(options.master);
+    if (!listener) return fail(listener.error());
+    meeting->master_ = std::move(*listener);
+  }
+  return meeting;
+}
+
+// Rank 0: a hello from every other rank. One that comes twice was started again; the last counts.
+Result<void> Meeting::gather(const Introduction& own, std::vector<Introduction>& all,
+                             std::vector<std::string>& hosts, const Patience& patience) {
+  const Steady::time_point deadline = Steady::now() + patience.timeout;
+  std::uint32_t missing = options_.ranks - 1;
+  while (missing > 0) {
+    std::string waiting;
+    for (std::uint32_t rank = 1; rank < options_.ranks; ++rank)
+      if (!controls_[rank]) waiting += (waiting.empty() ? "" : ", ") + rank_name(rank);
+    const Patience left{deadline - Steady::now(), patience.stop};
+    auto fd = accept_from(master_.get(), waiting, left);
+    if (!fd) return fail(fd.error());
+    const std::string host = remote_host(fd->get()).value_or("unknown");
+    const std::string peer = "a peer at " + host;
+    // A stranger gets a moment, not our whole patience.
+    const Patience brief{std::min<Steady::duration>(left.timeout, std::chrono::seconds(5)), patience.stop};
+    const auto text = receive_text(fd->get(), FrameKind::hello, peer, brief);
+    const auto came = text.and_then([](const std::string& t) { return parse_introduction(t); });
+    if (!came) {
+      log::warning("rank0.peer_refused", {{"peer", peer}, {"why", came.error().what}});
+      continue;
+    }
+    if (came->ranks != own.ranks || came->layout != own.layout || came->floats != own.floats ||
+        came->rank == 0) {
+      const std::string why =
+          fmt::format("it is rank {} of {} with model {:016x}, this is a run of {} with {:016x}", came->rank,
+                      came->ranks, came->layout, own.ranks, own.layout);
+      log::warning("rank0.peer_refused", {{"peer", peer}, {"why", why}});
+      if (auto told = send_text(fd->get(), FrameKind::refuse, 0, why, peer, brief); !told)
+        log::debug("rank0.refusal_unsent", {{"peer", peer}});
+      continue;
+    }
+    if (!controls_[came->rank]) --missing;
+    controls_[came->rank] = std::move(*fd);
+    all[came->rank] = *came;
+    hosts[came->rank] = host;
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Group>> Meeting::form_once(std::uint64_t step, const Patience& patience) {
+  const std::uint32_t me = options_.rank, ranks = options_.ranks;
+  controls_.clear();
+  controls_.resize(ranks);
+  if (me != 0) {
+    auto fd = connect_to(options_.master, "rank 0", patience);
+    if (!fd) return fail(fd.error());
+    controls_[0] = std::move(*fd);
+  }
+  if (!data_ && ranks > 1) {
+    auto listener = listen_on({"", 0});
+    if (!listener) return fail(listener.error());
+    data_ = std::move(*listener);
+  }
+  Introduction own{me, ranks, options_.layout, options_.floats, step, options_.machine, 0};
+  if (own.machine.empty()) own.machine = this_machine();
+  if (!options_.shared_memory) own.machine += fmt::format("/rank{}", me);
+  if (data_) {
+    const auto port = local_port(data_.get());
+    if (!port) return fail(port.error());
+    own.port = *port;
+  }
+
+  std::unique_ptr<Group> group(new Group());
+  group->rank_ = me;
+  if (me == 0) {
+    std::vector<Introduction> all(ranks);
+    std::vector<std::string> hosts(ranks, options_.master.host);
+    all[0] = own;
+    if (auto gathered = gather(own, all, hosts, patience); !gathered) return fail(gathered.error());
+    group->table_ = make_table(all, hosts, random_hex(8));
+    for (std::uint32_t rank = 1; rank < ranks; ++rank)
+      if (auto sent = send_text(controls_[rank].get(), FrameKind::table, 0, format_table(group->table_),
+                                rank_name(rank), patience);
+          !sent)
+        return fail(sent.error());
+  } else {
+    if (auto sent =
+            send_text(controls_[0].get(), FrameKind::hello, me, format_introduction(own), "rank 0", patience);
+        !sent)
+      return fail(sent.error());
+    const auto table = receive_text(controls_[0].get(), FrameKind::table, "rank 0", patience)
+                           .and_then([](const std::string& text) { return parse_table(text); });
+    if (!table) return fail(table.error());
+    group->table_ = *table;
+    if (me >= table->members.size()) return fail(ErrorCode::invalid, "rank 0 sent a table without this rank");
+  }
+
+  const GroupTable::Member& here = group->table_.members[me];
+  const std::vector<std::uint32_t> neighbours = group->table_.ranks_of(here.machine);
+  SharedMemory::Place place{
+      here.local, static_cast<std::uint32_t>(neighbours.size()), tail_floats + options_.floats, {}};
+  for (const std::uint32_t rank : neighbours) place.names.push_back(rank_name(rank));
+  const Patience usual = options_.patience;
+  SharedMemory::Ticket ticket;
+  if (place.ranks > 1 && here.local == 0) {
+    auto memory = SharedMemory::create(place, usual, ticket);
+    if (!memory) return fail(memory.error());
+    group->memory_ = std::move(*memory);
+  }
+
+  // Tickets go through rank 0: "pid fd" per rank; only those of first ranks mean anything.
+  std::vector<std::string> tickets(ranks, "0 0");
+  const std::string own_ticket = fmt::format("{} {}", ticket.pid, ticket.fd);
+  if (me == 0) {
+    tickets[0] = own_ticket;
+    for (std::uint32_t rank = 1; rank < ranks; ++rank) {
+      auto text = receive_text(controls_[rank].get(), FrameKind::ready, rank_name(rank), patience);
+      if (!text) return fail(text.error());
+      tickets[rank] = *text;
+    }
+    std::string joined;
+    for (const std::string& text : tickets) joined += text + " ";
+    for (std::uint32_t rank = 1; rank < ranks; ++rank)
+      if (auto sent =
+              send_text(controls_[rank].get(), FrameKind::ready, 0, joined, rank_name(rank), patience);
+          !sent)
+        return fail(sent.error());
+  } else {
+    if (auto sent = send_text(controls_[0].get(), FrameKind::ready, me, own_ticket, "rank 0", patience);
+        !sent)
+      return fail(sent.error());
+    const auto text = receive_text(controls_[0].get(), FrameKind::ready, "rank 0", patience);
+    if (!text) return fail(text.error());
+    const std::vector<std::string> words = words_of(*text);
+    const std::size_t at = neighbours[0] * 2;
+    if (at + 1 >= words.size() || !number(words[at], ticket.pid) || !number(words[at + 1], ticket.fd))
+      return fail(ErrorCode::invalid, "rank 0 sent tickets that make no sense");
+  }
+  if (place.ranks > 1 && here.local != 0) {
+    auto memory = SharedMemory::open(place, usual, ticket);
+    if (!memory) return fail(memory.error());
+    group->memory_ = std::move(*memory);
+  }
+  if (!group->memory_) group->alone_.resize(tail_floats + options_.floats);
+  if (group->table_.machines() > 1 && here.local == 0)
+    if (auto connected = connect_machines(*group, patience); !connected) return fail(connected.error());
+  return group;
+}
+
+// The first ranks of all machines, each with each: the later one connects.
+Result<void> Meeting::connect_machines(Group& group, const Patience& patience) {
+  const GroupTable& table = group.table_;
+  Peers& peers = group.peers_;
+  peers.rank = table.members[options_.rank].machine;
+  peers.sockets.resize(table.machines());
+  peers.patience = options_.patience;
+  for (std::uint32_t machine = 0; machine < table.machines(); ++machine)
+    peers.names.push_back(rank_name(table.ranks_of(machine)[0]));
+  for (std::uint32_t machine = 0; machine < peers.rank; ++machine) {
+    const Address& address = table.members[table.ranks_of(machine)[0]].address;
+    auto fd = connect_to(address, peers.names[machine], patience);
+    if (!fd) return fail(fd.error());
+    if (auto sent =
+            send_text(fd->get(), FrameKind::hello, peers.rank, table.session, peers.names[machine], patience);
+        !sent)
+      return sent;
+    peers.sockets[machine] = std::move(*fd);
+  }
+  for (std::uint32_t missing = table.machines() - peers.rank - 1; missing > 0;) {
+    auto fd = accept_from(data_.get(), "another machine's rank", patience);
+    if (!fd) return fail(fd.error());
+    std::uint32_t machine = 0;
+    const auto session = receive_text(fd->get(), FrameKind::hello, "a peer", patience, &machine);
+    // Left over from an earlier meeting, or a stranger.
+    if (!session || *session != table.session || machine <= peers.rank || machine >= table.machines())
+      continue;
+    if (!peers.sockets[machine]) --missing;
+    peers.sockets[machine] = std::move(*fd);
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Group>> Meeting::form(std::uint64_t step) {
+  const Steady::time_point deadline = Steady::now() + options_.patience.timeout;
+  for (;;) {
+    const Patience left{std::max<Steady::duration>(deadline - Steady::now(), std::chrono::milliseconds(1)),
+                        options_.patience.stop};
+    auto group = form_once(step, left);
+    if (group) return group;
+    // A rank that died while we were meeting: all meet again, as long as there is time.
+    const bool stopped = options_.patience.stop != nullptr && options_.patience.stop->requested();
+    if (group.error().code != ErrorCode::unavailable || stopped || Steady::now() >= deadline) return group;
+    log::debug("group.meets_again", {{"why", group.error().what}});
+  }
+}
+
+Result<void> Group::reduce_between(void* group, std::span<float> sum) {
+  return all_reduce(static_cast<Group*>(group)->peers_, sum);
+}
+Result<void> Group::share_between(void* group, std::span<float> values) {
+  auto* self = static_cast<Group*>(group);
+  return broadcast(self->peers_, values, self->table_.members[self->table_.source].machine);
+}
+
+std::span<float> Group::own() { return memory_ ? memory_->own() : std::span<float>(alone_); }
+
+Result<std::span<float>> Group::reduce() {
+  const bool several = table_.machines() > 1;
+  if (memory_) return memory_->reduce(several ? &Group::reduce_between : nullptr, this);
+  if (several)
+    if (auto done = all_reduce(peers_, alone_); !done) return fail(done.error());
+  return std::span<float>(alone_);
+}
+
+Result<void> Group::share(std::span<float> values) {
+  const GroupTable::Member& source = table_.members[table_.source];
+  const bool several = table_.machines() > 1;
+  const std::size_t step = memory_ ? memory_->own().size() : std::max<std::size_t>(values.size(), 1);
+  for (std::size_t at = 0; at < values.size(); at += step) {
+    const std::span<float> part = values.subspan(at, std::min(step, values.size() - at));
+    Result<void> done;
+    if (memory_)
+      done = memory_->broadcast(part, source.local, source.machine == table_.members[rank_].machine,
+                                several ? &Group::share_between : nullptr, this);
+    else if (several)
+      done = share_between(this, part);
+    if (!done) return done;
+  }
+  return {};
+}
+
+}  // namespace slipway::train

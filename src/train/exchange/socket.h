@@ -1,0 +1,54 @@
+#pragma once
+// TCP between the processes of a run. Every wait has a deadline and names the peer when it passes.
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/result.h"
+#include "train/exchange/stop.h"
+
+namespace slipway::train {
+
+struct Address {
+  std::string host;
+  std::uint16_t port = 0;
+  friend bool operator==(const Address&, const Address&) = default;
+};
+// host:port or [v6]:port.
+Result<Address> parse_address(std::string_view text);
+std::string to_string(const Address& address);
+
+// Error `conflict` when the port is taken. An empty host listens on all addresses; port 0 takes a free one.
+Result<Fd> listen_on(const Address& address);
+Result<std::uint16_t> local_port(int fd);
+// The numeric host of the other end.
+Result<std::string> remote_host(int fd);
+
+// Waits of one process: until when, and what can cut them short.
+struct Patience {
+  Steady::duration timeout;
+  const Stop* stop = nullptr;
+};
+
+// Tries again until it works, the time-out passes or a stop is requested. `peer` is for messages.
+Result<Fd> connect_to(const Address& address, const std::string& peer, const Patience& patience);
+// The next connection, without delay of small frames.
+Result<Fd> accept_from(int listener, const std::string& waiting_for, const Patience& patience);
+
+// All of it, or why not. The sockets are non-blocking; EOF is `unavailable`, as is silence.
+Result<void> send_all(int fd, std::span<iovec> parts, const std::string& peer, const Patience& patience);
+Result<void> receive_all(int fd, void* to, std::size_t size, const std::string& peer,
+                         const Patience& patience);
+
+// Waits for `events` on fd. Error `unavailable` when the time is up.
+Result<void> wait_for(int fd, short events, const std::string& peer, Steady::time_point deadline,
+                      const Stop* stop);
+
+void set_socket_options(int fd);  // non-blocking, no delay, closed on exec
+Error lost(const std::string& peer, std::string_view how);
+
+}  // namespace slipway::train

@@ -1,0 +1,43 @@
+// Checkpoints: sections must lie inside the file, checksums must hold.
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "train/state/checkpoint.h"
+#include "train/state/crc32c.h"
+
+using namespace slipway::train;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  // As it is, and with the header's checksum set right, so that mutations reach the parser behind it.
+  std::string bytes(reinterpret_cast<const char*>(data), size);
+  for (int repaired = 0; repaired < 2; ++repaired) {
+    const auto checkpoint =
+        parse_checkpoint({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, "f");
+    if (checkpoint &&
+        (checkpoint->values.size() + checkpoint->state.size()) * sizeof(float) > 2 * bytes.size())
+      std::abort();
+    std::uint32_t length = 0;
+    if (bytes.size() < 16) break;
+    bytes.copy(reinterpret_cast<char*>(&length), 4, 8);
+    if (length > bytes.size() - 16) break;
+    const std::uint32_t crc = crc32c(bytes.data() + 16, length);
+    bytes.replace(12, 4, reinterpret_cast<const char*>(&crc), 4);
+  }
+  return 0;
+}
+
+extern "C" std::vector<std::string> slipway_fuzz_seeds() {
+  std::string folder = (std::filesystem::temp_directory_path() / "slipway-fuzz-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) std::abort();
+  const std::vector<float> values = {1, 2, 3, 4, 5}, state = {6, 7};
+  CheckpointInfo info;
+  info.model = "{name: n, input: [1, 2, 2], layers: [{dense: 10}]}";
+  info.step = 12;
+  if (!write_checkpoint(folder + "/c", info, values, state)) std::abort();
+  const std::string bytes = slipway::read_file(folder + "/c").value();
+  std::filesystem::remove_all(folder);
+  return {bytes, bytes.substr(0, 40), ""};
+}
