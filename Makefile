@@ -51,9 +51,8 @@ tsan: setup ## all tests under the thread sanitizer
 
 fuzz: setup ## every fuzz target for FUZZ_SECONDS (60) with libFuzzer
 	@tools/setup clang
-	@cmake --preset fuzz >/dev/null
-	@cmake --build build/fuzz --parallel $(JOBS) --target fuzz_programs
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) cmake --build build/fuzz --target fuzz
+	@cmake --preset fuzz -DFUZZ_SECONDS=$(FUZZ_SECONDS) >/dev/null
+	@cmake --build build/fuzz --parallel $(JOBS) --target fuzz
 
 install: build ## install under PREFIX (/usr/local)
 	@cmake --install $(BUILD) --prefix $(PREFIX) --strip

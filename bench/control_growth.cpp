@@ -1,11 +1,15 @@
 // What the control plane itself costs per task, and whether that grows with their number: the real Controller
 // over the store in memory, with nodes that end every process the moment they are told to start it.
 //
-//   control_growth NODES TASKS…      prints, for each number of tasks, microseconds of CPU per task
+// The store drops the rows of tasks, attempts and events, as SQLite takes them out of the process: kept, they
+// would be a heap of gigabytes whose growing cost is the store's. --keep keeps them, to see the difference.
+//
+//   control_growth [--keep] NODES TASKS…      prints, for each number of tasks, microseconds of CPU per task
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <map>
+#include <string_view>
 
 #include "base/check.h"
 #include "control/controller.h"
@@ -21,12 +25,57 @@ double cpu_seconds() {  // steal and neighbours do not count
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
+class DroppingStore final : public control::Store {  // the store in memory, without what only grows
+ public:
+  DroppingStore() : kept_(store::make_memory_store()) {}
+  bool keep_all = false;
+
+  Result<void> save(const control::Changes& changes) override {
+    if (keep_all) return kept_->save(changes);
+    control::Changes some;
+    some.pools = changes.pools;
+    some.nodes = changes.nodes;
+    some.jobs_new = changes.jobs_new;
+    some.jobs = changes.jobs;
+    some.groups = changes.groups;
+    return kept_->save(some);
+  }
+  Result<control::Loaded> load() override { return kept_->load(); }
+  Result<void> probe() override { return kept_->probe(); }
+  Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override { return kept_->task_spec(job, group); }
+  Result<JobSpec> job_spec(JobId job, std::uint32_t tasks_max) override {
+    return kept_->job_spec(job, tasks_max);
+  }
+  Result<std::optional<JobRecord>> job(JobId job) override { return kept_->job(job); }
+  Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) override {
+    return kept_->job_by_key(workspace, key);
+  }
+  Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override { return kept_->jobs(query); }
+  Result<std::vector<TaskRecord>> tasks(JobId job, const control::TaskQuery& query) override {
+    return kept_->tasks(job, query);
+  }
+  Result<std::optional<TaskRecord>> task(JobId job, const std::string& name) override {
+    return kept_->task(job, name);
+  }
+  Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override { return kept_->attempts(task); }
+  Result<std::vector<EventRecord>> events(const control::EventQuery& query) override {
+    return kept_->events(query);
+  }
+  Result<std::vector<std::string>> sources() override { return kept_->sources(); }
+  Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts() override {
+    return kept_->job_counts();
+  }
+
+ private:
+  std::unique_ptr<store::MemoryStore> kept_;
+};
+
 class World {
  public:
-  explicit World(std::uint32_t nodes) : store_(store::make_memory_store()) {
+  World(std::uint32_t nodes, DroppingStore& store) : store_(store) {
     control::Settings settings;
     settings.machine.total = {.cores = 64'000, .memory = 64ull << 30, .gpus = 0};
-    auto loaded = control::Controller::load(*store_, settings, 1, now_);
+    auto loaded = control::Controller::load(store_, settings, 1, now_);
     SLIPWAY_CHECK(loaded.has_value());
     controller_ = std::move(*loaded);
     controller_->set_now(now_);
@@ -65,7 +114,7 @@ class World {
       quiet = turn() ? 0 : quiet + 1;
       SLIPWAY_CHECK(quiet < 1'000);  // nothing happens and the job has not ended
     }
-    const auto job = store_->job(submitted->job.id);
+    const auto job = store_.job(submitted->job.id);
     SLIPWAY_CHECK(job && *job && (*job)->counts.succeeded == tasks);
   }
 
@@ -103,7 +152,7 @@ class World {
 
   const control::Caller user_{"bench", "default"};
   TimePoint now_{Duration(1'700'000'000'000'000)};
-  std::unique_ptr<store::MemoryStore> store_;
+  DroppingStore& store_;
   std::unique_ptr<control::Controller> controller_;
   std::map<SessionId, std::uint64_t> numbers_;
   std::vector<std::pair<SessionId, Report>> reports_;
@@ -112,14 +161,18 @@ class World {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    std::fprintf(stderr, "usage: %s NODES TASKS...\n", argv[0]);
+  const bool keep = argc > 1 && std::string_view(argv[1]) == "--keep";
+  const int first = keep ? 2 : 1;
+  if (argc < first + 2) {
+    std::fprintf(stderr, "usage: %s [--keep] NODES TASKS...\n", argv[0]);
     return 2;
   }
-  const auto nodes = static_cast<std::uint32_t>(std::strtoul(argv[1], nullptr, 10));
-  for (int i = 2; i < argc; ++i) {
+  const auto nodes = static_cast<std::uint32_t>(std::strtoul(argv[first], nullptr, 10));
+  for (int i = first + 1; i < argc; ++i) {
     const auto tasks = static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10));
-    World world(nodes);
+    DroppingStore store;
+    store.keep_all = keep;
+    World world(nodes, store);
     const double begin = cpu_seconds();
     world.run(tasks);
     std::printf("%u %.4f\n", tasks, (cpu_seconds() - begin) / tasks * 1e6);

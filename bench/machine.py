@@ -76,6 +76,29 @@ def cpu_seconds(pid):
     return total
 
 
+def children_seconds(pid):
+    """CPU time of the children a process has waited for."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[13]) + int(fields[14])) / TICKS
+
+
+class Use:
+    """CPU time that a service, its agents, its keepers and their processes use from here on."""
+
+    def __init__(self, folder):
+        self.found = processes_of(folder)
+        self.before = self.read()
+
+    def read(self):
+        used = {kind: sum(map(cpu_seconds, pids)) for kind, pids in self.found.items()}
+        used["tasks"] = sum(map(children_seconds, self.found["keepers"]))
+        return used
+
+    def seconds(self):
+        return {kind: value - self.before[kind] for kind, value in self.read().items()}
+
+
 def settled_resident(pid, patience=10.0):
     """Resident bytes once they have stopped falling: a service gives memory back a moment after its use."""
     end = time.monotonic() + patience

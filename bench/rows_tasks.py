@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import time
 
-from machine import median
+from machine import Use, median
 from service import Failed, Service
 
 
@@ -27,22 +27,33 @@ def throughput(bench):
     parallel = shutil.which("parallel")
     peer_count = max(200, count // 20)
     bare, two, one, peers = [], [], [], []
+    cpu = {"bare": [], "two": [], "one": []}
     with Service(bench.slipway, bench.folders.fresh()) as nodes_2, Service(bench.slipway, bench.folders.fresh()) as nodes_1:
         nodes_2.pool("lab", 2, 1)
         nodes_1.pool("lab", 1, 2)
         for _ in range(rounds):
-            bare.append(count / float(bench.program("spawn_loop", str(count), "2", "true")))
-            for service, rates in ((nodes_2, two), (nodes_1, one)):
+            took, used = bench.spawn_loop(count)
+            bare.append(count / took)
+            cpu["bare"].append({"all": used / count * 1e6})
+            for service, rates, name in ((nodes_2, two, "two"), (nodes_1, one, "one")):
+                use = Use(service.data)
                 took, job = service.run_array("lab", count, ["true"])
                 rates.append(count / took)
+                cpu[name].append({kind: value / count * 1e6 for kind, value in use.seconds().items()})
                 check_readable(service, job, count)
             if parallel:
                 peers.append(peer_count / parallel_seconds(parallel, peer_count))
-    for rates, label in ((two, "2 nodes of 1 core"), (one, "1 node of 2 cores")):
+    for rates, label, name in ((two, "2 nodes of 1 core", "two"), (one, "1 node of 2 cores", "one")):
         # Of each round by itself: what a neighbour takes, it takes from both.
         share = median([rate / limit for rate, limit in zip(rates, bare)])
         bench.row(f"{count:,} x true, {label}", f"{median(rates):,.0f}/s", f"70 % of bare {median(bare):,.0f}/s", share,
                   share >= 0.70, slipway_per_s=rates, bare_per_s=bare)
+        # CPU time does not wait for neighbours: on a busy machine this says more than the clock.
+        parts = {kind: median([one_round[kind] for one_round in cpu[name]]) for kind in cpu[name][0]}
+        limit = median([one_round["all"] for one_round in cpu["bare"]])
+        shown = ", ".join(f"{kind} {value:.0f}" for kind, value in parts.items())
+        bench.note(f"  CPU a task, {label}", f"us: {shown}", f"bare {limit:.0f} us", limit / sum(parts.values()), cpu_us=cpu[name],
+                   bare_us=cpu["bare"])
     if parallel:
         ratio = median([rate / peer for rate, peer in zip(two, peers)])
         bench.row("the same against GNU parallel -j2", f"{median(two):,.0f}/s", f"3 x {median(peers):,.0f}/s", ratio,
@@ -104,7 +115,8 @@ def growth(bench):
                 # Small ones are repeated, so that each figure stands on as much work; the bare loop beside each
                 # takes out what the machine did meanwhile.
                 repeats = max(1, min(sizes[-1], 10000) // size)
-                limit = float(bench.program("spawn_loop", str(min(size * repeats, 5000)), "2", "true")) / min(size * repeats, 5000)
+                beside = min(size * repeats, 5000)
+                limit = bench.spawn_loop(beside)[0] / beside
                 took = sum(service.run_array("lab", size, ["true"])[0] for _ in range(repeats)) / (size * repeats)
                 per_task[size].append(took * 1e6)
                 share[size].append(took / limit)

@@ -153,7 +153,7 @@ void Api::add_event_routes() {
   });
 
   router_.add("GET", "/v1/jobs/{job}/wait", Role::viewer, [this](const Call& call) {
-    const auto timeout = parse_duration(call.parameter("timeout").value_or("30"));
+    const auto timeout = parse_duration(call.parameter("timeout").value_or("60"));
     if (!timeout) return call.send(problem(timeout.error()));
     read<JobRecord>(
         call, [call](Controller& c) { return c.find_job(call.caller, call.part("job")); },

@@ -138,9 +138,9 @@ void Api::add_job_routes() {
     auto spec = spec_of(call.request());
     if (!spec) return call.send(problem(spec.error()));
     const std::string key = call.request().header("Idempotency-Key").value_or("");
-    if (key.size() > 200)
+    if (key.size() > 256)
       return call.send(
-          problem({ErrorCode::invalid, "the Idempotency-Key is longer than 200 characters", "use a UUID"}));
+          problem({ErrorCode::invalid, "the Idempotency-Key is longer than 256 characters", "use a UUID"}));
     const bool large = call.request().body.size() > body_worth_trimming;
     auto submit = [this, call, key, large, spec = std::make_shared<JobSpec>(std::move(*spec))] {
       change<Controller::Submitted>(

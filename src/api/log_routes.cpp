@@ -161,6 +161,8 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
       if (event.job != job_) continue;
       if (!source_) {
         if (event.task == task_ || is_job_end(event) || event.kind == "task.skipped") return look();
+      } else if (event.kind == "attempt.started" && event.task == task_ && event.attempt == attempt_) {
+        grown();  // only now there is surely a file to watch
       } else if (event.kind == "attempt.ended" && event.task == task_ && event.attempt == attempt_) {
         ended_ = true;
         grown();

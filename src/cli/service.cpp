@@ -10,6 +10,8 @@
 namespace slipway::cli {
 namespace {
 
+constexpr Duration answer_max{90'000'000};
+
 constexpr const char* usual_url = "http://127.0.0.1:8470";
 
 std::string environment(const char* name) {
@@ -102,7 +104,12 @@ Outcome<net::Response> Service::request(std::string_view method, const std::stri
                                         const net::Client::Options& options) {
   Outcome<net::Client*> connected = client();
   if (!connected) return give_up(connected);
-  Result<net::Response> response = (*connected)->request(method, target, options);
+  net::Client::Options bounded = options;
+  // The service answers everything but streams and uploads within a minute; what does not is not a service
+  // that works.
+  if (!bounded.on_piece && bounded.body_file.empty() && bounded.deadline == Duration(0))
+    bounded.deadline = answer_max;
+  Result<net::Response> response = (*connected)->request(method, target, bounded);
   if (!response && response.error().code == ErrorCode::unavailable)
     return give_up(not_reachable(endpoint_.url, response.error()));
   if (!response) return give_up(response);

@@ -161,6 +161,7 @@ void Controller::welcome(Node& node, SessionId session, const Hello& hello) {
              fmt::format("{} joined pool {} with {}", node.record.name, node.record.pool,
                          describe(node.record.total)),
              node.record.name, node.record.pool);
+  if (was_away) node.record.changed_at = now_;
   node.record.state = NodeState::idle;
   refresh_node(
       node, node.cleaning.empty() ? "" : fmt::format("it first ends {} old processes", node.cleaning.size()));

@@ -9,6 +9,7 @@ import glob
 import http.client
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -67,6 +68,21 @@ def processes_of(*folders):
         if any(folder in command or folder in environment for folder in wanted) and is_alive(int(entry)):
             found[int(entry)] = command.replace(b"\0", b" ").decode(errors="replace").strip()
     return found
+
+
+def read_line(child, timeout=20):
+    """The next line of a child's output; fails when none comes."""
+    line = b""
+    deadline = time.monotonic() + timeout
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([child.stdout], [], [], max(0, deadline - time.monotonic()))
+        if not ready:
+            raise NeverHappened(f"no line came in {timeout} s; so far {line!r}")
+        more = os.read(child.stdout.fileno(), 1)
+        if not more:
+            break
+        line += more
+    return line
 
 
 class Ran:
@@ -158,6 +174,7 @@ class Service:
             stdin=subprocess.DEVNULL,
             cwd=cwd or self.base,
             env=self.environment(),
+            bufsize=0,
             **options,
         )
         self.children.append(child)

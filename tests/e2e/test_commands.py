@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import SLIPWAY, Service, SharedServiceCase, SlipwayCase, blocker, job, shell, wait_until
+from harness import SLIPWAY, Service, SharedServiceCase, SlipwayCase, job, read_line, shell, wait_until
 
 
 class Commands(SharedServiceCase):
@@ -108,7 +108,7 @@ class Commands(SharedServiceCase):
         self.s.ok("events")
         follower = self.s.spawn("events", "-f", "-o", "json")
         submitted = self.s.submit(job(shell("a", "true")))
-        while json.loads(line := follower.stdout.readline())["job"] != submitted:
+        while json.loads(line := read_line(follower))["job"] != submitted:
             self.assertTrue(line)
         follower.send_signal(signal.SIGINT)
         follower.wait(30)
@@ -142,7 +142,7 @@ class Commands(SharedServiceCase):
     def test_run_interrupted_says_how_to_go_on(self):
         pidless = os.path.join(self.s.base, "interrupted")
         child = self.s.spawn("run", "--", "sh", "-c", f"echo begun; touch {pidless}; exec sleep 1000")
-        self.assertEqual(child.stdout.readline(), b"begun\n")
+        self.assertEqual(read_line(child), b"begun\n")
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=30)
         text = err.decode()
@@ -235,7 +235,7 @@ class UpAndDown(SlipwayCase):
         s = Service(start=False)
         self.addCleanup(s.close)
         child = s.spawn("up", "--listen", "127.0.0.1:0")
-        self.assertIn(b"slipway is up at", child.stdout.readline())
+        self.assertIn(b"slipway is up at", read_line(child))
         s.pool("lab", 2)
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=60)

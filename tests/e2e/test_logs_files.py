@@ -5,7 +5,7 @@ import socket
 import threading
 import unittest
 
-from harness import SharedServiceCase, blocker, job, shell, wait_until
+from harness import SharedServiceCase, blocker, job, read_line, shell, wait_until
 
 
 class Logs(SharedServiceCase):
@@ -14,7 +14,7 @@ class Logs(SharedServiceCase):
         submitted = self.s.submit(job(shell("a", f"echo one; {wait}; echo two; printf three")))
         followers = [self.s.spawn("logs", submitted, "-f") for _ in range(3)]
         for follower in followers:
-            self.assertEqual(follower.stdout.readline(), b"one\n")
+            self.assertEqual(read_line(follower), b"one\n")
         release()
         for follower in followers:
             out, err = follower.communicate(timeout=60)
@@ -29,6 +29,17 @@ class Logs(SharedServiceCase):
         release()
         out, err = follower.communicate(timeout=60)
         self.assertEqual((follower.returncode, out), (0, b"at last\n"), err)
+
+    def test_follow_from_the_very_start_is_live(self):
+        # A follower that comes between the placement and the first byte must not wait for the end.
+        for number in range(15):
+            wait, release = blocker(self.s.base, f"go-live-{number}")
+            follower = self.s.spawn("run", "--", "sh", "-c", f"echo begun; {wait}")
+            try:
+                self.assertEqual(read_line(follower), b"begun\n")
+            finally:
+                release()
+            follower.communicate(timeout=60)
 
     def test_follow_of_a_task_that_never_runs(self):
         submitted = self.s.submit(job(shell("a", "false"), shell("b", "true", depends_on=["a"])))
@@ -59,7 +70,9 @@ class Logs(SharedServiceCase):
         self.assertEqual(self.s.ok("logs", submitted, "--tail", 2, "-f").out, "1000\nend")
 
     def test_stderr_attempts_and_ranks(self):
-        submitted = self.s.submit(job(shell("a", "echo out $SLIPWAY_RANK; echo err $SLIPWAY_ATTEMPT >&2; [ $SLIPWAY_ATTEMPT = 2 ]", nodes=2, retries=3)))
+        # Both have written before one fails, for the failure of one ends the other.
+        both = "here=$SLIPWAY_SHARED/$SLIPWAY_ATTEMPT; touch $here-$SLIPWAY_RANK; until [ -e $here-0 -a -e $here-1 ]; do sleep 0.02; done"
+        submitted = self.s.submit(job(shell("a", f"echo out $SLIPWAY_RANK; echo err $SLIPWAY_ATTEMPT >&2; {both}; [ $SLIPWAY_ATTEMPT = 2 ]", nodes=2, retries=3)))
         self.s.wait_for(submitted)
         self.assertEqual(self.s.ok("logs", f"{submitted}/a/1").out, "out 1\n")
         self.assertEqual(self.s.ok("logs", f"{submitted}/a/0", "--stderr").out, "err 2\n")

@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from harness import SLIPWAY, NeverHappened, SlipwayCase, blocker, is_alive, job, processes_of, shell, wait_until
+from harness import SLIPWAY, NeverHappened, SlipwayCase, blocker, is_alive, job, processes_of, read_line, shell, wait_until
 from kill_rounds import Rounds
 
 
@@ -195,7 +195,7 @@ class Killed(SlipwayCase):
         s, submitted, pid, release = self.start_one(before="echo first;", ending="echo last; exit 0")
         follower = s.spawn("logs", submitted, "-f")
         s.listen = f"127.0.0.1:{s.port}"
-        self.assertEqual(follower.stdout.readline(), b"first\n")
+        self.assertEqual(read_line(follower), b"first\n")
         s.kill_service()
         s.up()
         release()
