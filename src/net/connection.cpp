@@ -101,8 +101,11 @@ void Connection::take(std::string_view bytes, std::size_t searched) {
 
 // True when the head is whole and its body may be read; else what comes next was arranged.
 bool Connection::take_head(std::string_view& bytes, std::size_t searched) {
+  while (bytes.starts_with("\r\n")) {  // RFC 9112 §2.2 wants these ignored; they may come in halves
+    bytes.remove_prefix(2);
+    searched = 0;
+  }
   if (phase_ == Phase::idle) {
-    while (bytes.starts_with("\r\n")) bytes.remove_prefix(2);  // RFC 9112 §2.2 wants these ignored
     if (bytes.empty()) {
       watch_readable();
       return false;

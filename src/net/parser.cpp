@@ -23,6 +23,7 @@ std::size_t find_head_end(std::string_view bytes, std::size_t searched) {
 }
 
 bool may_begin_request(std::string_view bytes) {
+  if (bytes.empty() || bytes == "\r") return true;  // the first half of a blank line before the request
   constexpr std::size_t method_size_max = 32;
   const std::size_t line_end = bytes.find('\n');
   const std::string_view line = bytes.substr(0, line_end);

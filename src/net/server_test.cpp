@@ -52,6 +52,14 @@ TEST(Server, TakesARequestByteByByte) {
   EXPECT_TRUE(client.read_answer().ends_with("POST /slow abcde"));
 }
 
+TEST(Server, TakesAnEmptyChunkedBodyByteByByte) {
+  TestServer server(echo);
+  RawClient client(server.port);
+  for (const char c : std::string("POST /slow HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"))
+    ASSERT_TRUE(client.send({&c, 1}));
+  EXPECT_TRUE(client.read_answer().ends_with("POST /slow "));
+}
+
 TEST(Server, AnswersPipelinedRequestsInOrder) {
   // Every third is answered later, in a turn of its own.
   std::vector<std::shared_ptr<Loop::Timer>> timers;

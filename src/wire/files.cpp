@@ -8,9 +8,13 @@ namespace {
 
 Error error_of(std::string_view json) {
   const Json parsed = Json::parse(json, nullptr, false);
-  if (!parsed.is_object()) return {ErrorCode::internal, "a node's answer is malformed", ""};
-  Error error{ErrorCode::internal, parsed.value("what", "the node could not read the file"), ""};
-  const std::string code = parsed.value("code", "");
+  const auto text = [&](const char* key) {
+    const auto found = parsed.is_object() ? parsed.find(key) : parsed.end();
+    return found != parsed.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  Error error{ErrorCode::internal, text("what"), ""};
+  if (error.what.empty()) error.what = "the node could not read the file";
+  const std::string code = text("code");
   if (code == "not_found") error.code = ErrorCode::not_found;
   if (code == "denied") error.code = ErrorCode::denied;
   if (code == "invalid") error.code = ErrorCode::invalid;

@@ -121,6 +121,8 @@ Json seconds_json(Duration duration) {
 
 Json cores_json(Millicores cores) { return cores % 1000 == 0 ? Json(cores / 1000) : Json(cores / 1000.0); }
 
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 Json to_json(const TaskSpec& task) {
   Json json;
   json["name"] = task.name;
@@ -177,10 +179,10 @@ std::string format_job_spec(const JobSpec& spec) {
   if (!spec.source.empty()) json["source"] = spec.source;
   json["tasks"] = Json::array();
   for (const TaskSpec& task : spec.tasks) json["tasks"].push_back(to_json(task));
-  return json.dump();
+  return dump(json);
 }
 
-std::string format_task_spec(const TaskSpec& task) { return to_json(task).dump(); }
+std::string format_task_spec(const TaskSpec& task) { return dump(to_json(task)); }
 
 Result<TaskSpec> parse_task_spec(std::string_view json) {
   auto root = parse_json(json, "the stored task");
