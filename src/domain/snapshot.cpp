@@ -66,7 +66,8 @@ Result<void> validate(const Snapshot& snapshot) {
       case SnapshotKind::file:
         if (!is_sha256_hex(entry.hash)) return wrong(fmt::format("'{}' has no valid hash", entry.path));
         if (entry.size > snapshot_size_max - total)  // also keeps the sum from running over
-          return fail(ErrorCode::too_large, fmt::format("the snapshot has more than {}", format_bytes(snapshot_size_max)));
+          return fail(ErrorCode::too_large,
+                      fmt::format("the snapshot has more than {}", format_bytes(snapshot_size_max)));
         total += entry.size;
         break;
       case SnapshotKind::folder: break;

@@ -179,7 +179,8 @@ Result<Value> parse_json(std::string_view text, std::string_view name) {
 }
 
 Result<void> set_value(Value& root, std::string_view setting) {
-  if (!is_utf8(setting)) return fail(invalid("a setting is not valid UTF-8", "write it like --set priority=5"));
+  if (!is_utf8(setting))
+    return fail(invalid("a setting is not valid UTF-8", "write it like --set priority=5"));
   const std::size_t equals = setting.find('=');
   if (equals == std::string_view::npos || equals == 0)
     return fail(invalid(fmt::format("'{}' is not name=value", setting), "write it like --set priority=5"));

@@ -9,7 +9,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::Message<true> message;
   fuzz::check_cuts_do_not_matter(message, bytes);
   if (message.broken) return 0;
-  SLIPWAY_CHECK(net::may_begin_request(bytes));  // what parses was not refused early
+  // What parses was not refused early, unless for a method no one ever heard of.
+  if (message.parser.method.size() <= 32) SLIPWAY_CHECK(net::may_begin_request(bytes));
 
   net::Request request;
   request.target = message.parser.target;

@@ -6,7 +6,9 @@
 #include <vector>
 
 using Clock = std::chrono::steady_clock;
-inline double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+inline double since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 inline double place_of(std::vector<double> values, std::size_t place) {
   std::nth_element(values.begin(), values.begin() + static_cast<long>(place), values.end());
   return values[place];

@@ -14,11 +14,11 @@ static nn::Sequential make(const std::string& name) {
   };
   const auto pool = [] { return nn::MaxPool2d(nn::MaxPool2dOptions(2).stride(2)); };
   if (name == "lenet")
-    return nn::Sequential(conv(1, 32, 5), nn::ReLU(), pool(), conv(32, 64, 5), nn::ReLU(), pool(), nn::Flatten(),
-                          nn::Linear(7 * 7 * 64, 512), nn::ReLU(), nn::Linear(512, 10));
-  return nn::Sequential(conv(3, 64, 3), nn::ReLU(), conv(64, 64, 3), nn::ReLU(), pool(), conv(64, 128, 3), nn::ReLU(),
-                        conv(128, 128, 3), nn::ReLU(), pool(), nn::Flatten(), nn::Linear(8 * 8 * 128, 512), nn::ReLU(),
-                        nn::Dropout(0.5), nn::Linear(512, 10));
+    return nn::Sequential(conv(1, 32, 5), nn::ReLU(), pool(), conv(32, 64, 5), nn::ReLU(), pool(),
+                          nn::Flatten(), nn::Linear(7 * 7 * 64, 512), nn::ReLU(), nn::Linear(512, 10));
+  return nn::Sequential(conv(3, 64, 3), nn::ReLU(), conv(64, 64, 3), nn::ReLU(), pool(), conv(64, 128, 3),
+                        nn::ReLU(), conv(128, 128, 3), nn::ReLU(), pool(), nn::Flatten(),
+                        nn::Linear(8 * 8 * 128, 512), nn::ReLU(), nn::Dropout(0.5), nn::Linear(512, 10));
 }
 
 int main(int count, char** arguments) {
@@ -37,7 +37,8 @@ int main(int count, char** arguments) {
   if (last) {
     data = data.to(torch::MemoryFormat::ChannelsLast);
     for (auto& parameter : net->parameters())
-      if (parameter.dim() == 4) parameter.set_data(parameter.data().contiguous(torch::MemoryFormat::ChannelsLast));
+      if (parameter.dim() == 4)
+        parameter.set_data(parameter.data().contiguous(torch::MemoryFormat::ChannelsLast));
   }
   torch::optim::SGD optimizer(net->parameters(), 0.01);
   std::vector<double> steps;
@@ -45,12 +46,13 @@ int main(int count, char** arguments) {
   for (int i = 0; since(begin) < limit || steps.size() < 5; ++i) {
     const Clock::time_point start = Clock::now();
     const int first = i * batch % (2000 - batch);
-    const torch::Tensor loss =
-        torch::nn::functional::cross_entropy(net->forward(data.slice(0, first, first + batch)), labels.slice(0, first, first + batch));
+    const torch::Tensor loss = torch::nn::functional::cross_entropy(
+        net->forward(data.slice(0, first, first + batch)), labels.slice(0, first, first + batch));
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
     if (i >= 3 && (since(begin) > limit / 5 || steps.size() < 5)) steps.push_back(since(start));
   }
-  std::printf("{\"samples_per_s\": %.0f, \"samples_per_s_p10\": %.0f}\n", batch / median(steps), batch / tenth(steps));
+  std::printf("{\"samples_per_s\": %.0f, \"samples_per_s_p10\": %.0f}\n", batch / median(steps),
+              batch / tenth(steps));
 }
