@@ -276,9 +276,19 @@ Result<void> keep(const std::string& folder) {
   return {};
 }
 
+// A service started in the background of a script has SIGINT and SIGQUIT ignored, and so would everything it
+// starts.
+void take_default_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction now {};
+    if (::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) ::signal(signal, SIG_DFL);
+  }
+}
+
 }  // namespace
 
 int run_keeper(const KeeperOptions& options) {
+  take_default_signals();
   char folder[PATH_MAX];
   if (::realpath(options.folder.c_str(), folder) == nullptr) {
     say(system_error("cannot use folder " + options.folder, errno).what);
