@@ -41,14 +41,15 @@ function(slipway_library name)
   endif()
 endfunction()
 
-# slipway_test(name SOURCES x_test.cpp DEPENDS domain): one program, each of its cases a ctest entry.
+# slipway_test(name SOURCES x_test.cpp DEPENDS domain [SERIAL]): one program, each of its cases a ctest entry.
+# SERIAL: its programs are told a free port before they listen on it, so no other test may run and take it meanwhile.
 function(slipway_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
   add_executable(slipway_${name}_test ${arg_SOURCES})
   foreach(dependency ${arg_DEPENDS})
     target_link_libraries(slipway_${name}_test PRIVATE slipway_${dependency})
   endforeach()
   target_link_libraries(slipway_${name}_test PRIVATE GTest::gtest GTest::gtest_main)
   gtest_discover_tests(slipway_${name}_test TEST_PREFIX ${name}/ DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 300 LABELS "${arg_LABELS}")
+    PROPERTIES TIMEOUT 300 RUN_SERIAL ${arg_SERIAL} LABELS "${arg_LABELS}")
 endfunction()
