@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <utility>
 
 #include "api/api.h"
 #include "domain/layout.h"
@@ -101,18 +102,29 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
     const auto last = std::move(keep_);
   }
 
+  // One look at a time: two that both find the attempt would answer twice.
   void look() {
-    api_.read<Api::AttemptPlace>(
-        call_,
-        [self = shared_from_this()](Controller& c) {
-          return self->api_.find_place(c, self->call_.caller, self->call_.part("job"),
-                                       self->call_.part("task"), self->query_.attempt);
-        },
-        [self = shared_from_this()](const Api::AttemptPlace& place) { self->found(place); });
+    look_again_ = looking_;
+    if (std::exchange(looking_, true)) return;
+    api_.control_.read([self = shared_from_this()](Controller& c) {
+      auto place = std::make_shared<Result<Api::AttemptPlace>>(self->api_.find_place(
+          c, self->call_.caller, self->call_.part("job"), self->call_.part("task"), self->query_.attempt));
+      self->call_.loop().post([self, place] { self->looked(*place); });
+    });
+  }
+
+  void looked(const Result<Api::AttemptPlace>& place) {
+    looking_ = false;
+    if (!keep_) return;
+    if (!place) {
+      call_.send(problem(place.error()));
+      return end();
+    }
+    found(*place);
+    if (keep_ && !source_ && look_again_) look();
   }
 
   void found(const Api::AttemptPlace& place) {
-    if (!keep_) return;
     job_ = place.job.id;
     task_ = place.task.name;
     if (query_.rank >= place.processes) {
@@ -222,6 +234,8 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
   std::string task_;
   std::uint32_t attempt_ = 0;
   std::uint64_t offset_ = 0;
+  bool looking_ = false;
+  bool look_again_ = false;
   bool ended_ = false;
   bool reading_ = false;
   bool changed_ = false;

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -195,11 +196,25 @@ class KeeperLoop {
   std::string out_;
 };
 
+// What a caller ignores (SIGINT in the background of a script) would be ignored by everything we start. The
+// kernel is asked directly: the C library hides two signals of its own, which a parent can ignore as well.
+void take_default_signals() {
+  struct KernelAction {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)();
+    unsigned long mask;
+  };
+  const KernelAction usual{};
+  for (int signal = 1; signal < NSIG; ++signal)
+    ::syscall(SYS_rt_sigaction, signal, &usual, nullptr, sizeof usual.mask);
+}
+
 // Nothing of the caller's is kept: session, signal dispositions, descriptors, working directory.
 Result<void> detach() {
   ::close_range(STDERR_FILENO + 1, ~0u, 0);
   ::setsid();  // fails when the caller has done it for us
-  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  take_default_signals();
   ::signal(SIGPIPE, SIG_IGN);  // errors of write tell
   ::signal(SIGXFSZ, SIG_IGN);
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -276,19 +291,9 @@ Result<void> keep(const std::string& folder) {
   return {};
 }
 
-// A service started in the background of a script has SIGINT and SIGQUIT ignored, and so would everything it
-// starts.
-void take_default_signals() {
-  for (int signal = 1; signal < NSIG; ++signal) {
-    struct sigaction now {};
-    if (::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) ::signal(signal, SIG_DFL);
-  }
-}
-
 }  // namespace
 
 int run_keeper(const KeeperOptions& options) {
-  take_default_signals();
   char folder[PATH_MAX];
   if (::realpath(options.folder.c_str(), folder) == nullptr) {
     say(system_error("cannot use folder " + options.folder, errno).what);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +70,16 @@ inline pid_t pid_in(const std::string& path) {
 
 inline AttemptKey attempt(std::uint32_t index) { return {{JobId(1), 0, index}, 1}; }
 
+// The worst a caller can leave behind, the C library's own signals included.
+inline void ignore_every_signal() {
+  struct {
+    void (*handler)(int);
+    unsigned long flags, restorer, mask;
+  } const ignore{SIG_IGN, 0, 0, 0};
+  for (int signal = 1; signal < NSIG; ++signal)
+    ::syscall(SYS_rt_sigaction, signal, &ignore, nullptr, sizeof ignore.mask);
+}
+
 class TestKeeper {
  public:
   enum class Groups { used, forbidden };
@@ -93,6 +104,7 @@ class TestKeeper {
     ASSERT_GE(pid, 0);
     if (pid == 0) {
       ::dup2(ready[1], STDOUT_FILENO);
+      ignore_every_signal();
       if (groups_ == Groups::forbidden)
         ::setenv("SLIPWAY_NO_CGROUP", "1", 1);
       else

@@ -30,6 +30,22 @@ class Logs(SharedServiceCase):
         out, err = follower.communicate(timeout=60)
         self.assertEqual((follower.returncode, out), (0, b"at last\n"), err)
 
+    def test_many_follow_what_is_just_placed(self):
+        # The events of a start come faster than a follower's questions are answered; none may be answered twice.
+        for number in range(10):
+            wait, release = blocker(self.s.base, f"go-many-{number}")
+            first = self.s.submit(job(shell("a", wait, nodes=2)))
+            self.s.wait_for_task(first, "a", "running")
+            second = self.s.submit(job(shell("b", "echo at last")))
+            followers = [self.s.connect() for _ in range(20)]
+            for follower in followers:
+                follower.request("GET", f"/v1/jobs/{second}/tasks/b/logs?follow=true", headers={"Authorization": "Bearer " + self.s.token})
+            release()
+            for follower in followers:
+                answer = follower.getresponse()
+                self.assertEqual((answer.status, answer.read()), (200, b"at last\n"))
+                follower.close()
+
     def test_follow_from_the_very_start_is_live(self):
         # A follower that comes between the placement and the first byte must not wait for the end.
         for number in range(15):
