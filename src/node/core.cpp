@@ -11,6 +11,7 @@ namespace {
 
 // A service that is just loading a million tasks may take its time with the first answer.
 constexpr Duration welcome_wait_max{10'000'000};
+constexpr Duration report_hold_max{10'000};
 
 template <class... Handlers>
 struct Overloaded : Handlers... {
@@ -91,6 +92,7 @@ void AgentCore::say_hello(TimePoint now) {
   hello.waiting.insert(hello.waiting.end(), queue_.begin(), queue_.end());
   hello_said_ = true;
   report_ = {};
+  report_since_.reset();
   report_number_ = 0;
   orders_number_ = 0;
   last_sent_ = now;
@@ -135,13 +137,22 @@ void AgentCore::tick(TimePoint now) {
 std::optional<TimePoint> AgentCore::wake_at() const {
   if (!session_ || !hello_said_) return std::nullopt;
   if (!welcome_) return last_heard_ + welcome_wait_max + Duration(1);
-  return std::min(last_sent_ + welcome_->heartbeat, last_heard_ + welcome_->silence_max + Duration(1));
+  const TimePoint next =
+      std::min(last_sent_ + welcome_->heartbeat, last_heard_ + welcome_->silence_max + Duration(1));
+  return report_since_ ? std::min(next, *report_since_ + report_hold_max) : next;
+}
+
+bool AgentCore::may_hold_report(TimePoint now) const {
+  return !queue_.empty() && queue_.size() >= report_.ended.size() && now < *report_since_ + report_hold_max;
 }
 
 std::vector<Effect> AgentCore::take_effects(TimePoint now) {
-  if (welcome_ && (heartbeat_due_ || !report_.started.empty() || !report_.ended.empty())) {
+  const bool has_news = !report_.started.empty() || !report_.ended.empty();
+  if (has_news && !report_since_) report_since_ = now;
+  if (welcome_ && (heartbeat_due_ || (has_news && !may_hold_report(now)))) {
     report_.number = ++report_number_;
     effects_.emplace_back(effect::Send{*session_, std::exchange(report_, {})});
+    report_since_.reset();
     last_sent_ = now;
     heartbeat_due_ = false;
     ends_unsaid_ = false;

@@ -14,6 +14,8 @@
 //   starts as soon as it fits into the node's total less what started attempts hold, and none overtakes it.
 //   An attempt holds its resources from then until its last process here has ended.
 // - An end is remembered, and said in every Hello, until the service says `forget`.
+// - What there is to report is said at once; only while the queue holds at least as much as has ended may it
+//   wait a moment and travel together, for then nothing is idle that the service could use.
 // - Nothing ends a process but a StopOrder. A lost connection does not.
 #include <deque>
 #include <map>
@@ -153,6 +155,7 @@ class AgentCore {
   Attempt& attempt_of(const AttemptKey& key);
   static Process& process_of(Attempt& attempt, std::uint32_t rank);
   bool may_quit() const;
+  bool may_hold_report(TimePoint now) const;
 
   Options options_;
   std::vector<std::string> keeper_notes_;
@@ -168,6 +171,7 @@ class AgentCore {
   std::uint64_t report_number_ = 0;
   std::uint64_t orders_number_ = 0;
   Report report_;  // what the next report will say
+  std::optional<TimePoint> report_since_;  // when its first line was seen
   TimePoint last_sent_{};
   TimePoint last_heard_{};
   bool heartbeat_due_ = false;
