@@ -43,6 +43,12 @@ EndReason reason_of(ProcessEndKind kind) {
   return EndReason::node_lost;
 }
 
+// What a node says of the time, as far as it can be true: its clock need not go as ours does, nor ours
+// forwards.
+TimePoint within(TimePoint said, TimePoint first, TimePoint last) {
+  return std::min(std::max(said, first), last);
+}
+
 }  // namespace
 
 const Resources& Controller::need_of(const AttemptKey& key) const {
@@ -108,10 +114,11 @@ void Controller::process_started(const ProcessStarted& started) {
   if (process.state != Process::State::sent) return;
   process.state = Process::State::running;
   Job& job = jobs_.at(started.key.task.job);
-  if (!attempt->first_started_at) attempt->first_started_at = now_;
+  const TimePoint time = within(started.time, attempt->record.placed_at, now_);
+  if (!attempt->first_started_at) attempt->first_started_at = time;
   if (job.record.state == JobState::queued) {
     job.record.state = JobState::running;
-    job.record.started_at = now_;
+    job.record.started_at = time;
     touch(job);
     event("job.running", &job, {}, std::nullopt, fmt::format("{} runs", job.record.name));
   }
@@ -125,7 +132,7 @@ void Controller::process_started(const ProcessStarted& started) {
                   [](const Process& one) { return one.state == Process::State::sent; }))
     return;
   Task& task = *find_task(started.key.task);
-  attempt->record.started_at = now_;
+  attempt->record.started_at = time;
   task.record.state = TaskState::running;
   touch(task);
   touch(*attempt);
@@ -136,7 +143,7 @@ void Controller::process_started(const ProcessStarted& started) {
   if (!spec)
     store_problem_ = spec.error();
   else if ((*spec)->max_wall_time.count() > 0)
-    timers_.insert({now_ + (*spec)->max_wall_time, TimerKind::wall_time, started.key, {}, {}});
+    timers_.insert({time + (*spec)->max_wall_time, TimerKind::wall_time, started.key, {}, {}});
 }
 
 void Controller::process_ended(NodeId node_id, const ProcessEnded& ended) {
@@ -170,14 +177,15 @@ void Controller::process_ended(NodeId node_id, const ProcessEnded& ended) {
     const double took = seconds(std::max(Duration(0), ended.ended_at - ended.started_at));
     shape.seconds_mean = shape.seconds_mean < 0 ? took : 0.8 * shape.seconds_mean + 0.2 * took;
   }
-  process_is_gone(*attempt, ended.rank);
+  process_is_gone(*attempt, ended.rank, ended.ended_at);
 }
 
 // May end the attempt, and with it the object: nothing of it is used afterwards.
-void Controller::process_is_gone(Attempt& attempt, std::uint32_t rank) {
+void Controller::process_is_gone(Attempt& attempt, std::uint32_t rank, TimePoint time) {
   Process& process = attempt.processes[rank];
   process.state = Process::State::ended;
   --attempt.processes_left;
+  attempt.last_ended_at = std::max(attempt.last_ended_at, time);
   if (is_over_on(attempt, process.node)) release_node(attempt, process.node);
   if (attempt.processes_left > 0) return;
   const TaskRef ref = attempt.record.key.task;
@@ -221,7 +229,7 @@ void Controller::kill_lost_processes(NodeId node_id, const std::string& why) {
       if (!attempt) break;
       const Process& process = attempt->processes[rank];
       if (process.state != Process::State::ended && attempt->record.nodes[process.node] == node_id)
-        process_is_gone(*attempt, rank);
+        process_is_gone(*attempt, rank, now_);
     }
   }
 }
@@ -229,8 +237,8 @@ void Controller::kill_lost_processes(NodeId node_id, const std::string& why) {
 void Controller::finish_attempt(Job& job, Task& task) {
   std::unique_ptr<Attempt> attempt = std::move(task.attempt);
   AttemptRecord& record = attempt->record;
-  record.ended_at = now_;
   if (!record.started_at) record.started_at = attempt->first_started_at;  // a gang that never ran as a whole
+  record.ended_at = within(attempt->last_ended_at, record.started_at.value_or(record.placed_at), now_);
   if (!record.end) {
     record.end = EndReason::exited;
     record.exit_code = 0;

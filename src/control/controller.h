@@ -136,6 +136,7 @@ class Controller {
     std::vector<bool> released;      // by node: its room was given back
     std::uint32_t processes_left = 0;
     std::optional<TimePoint> first_started_at;  // of any of its processes
+    TimePoint last_ended_at{};                  // of its processes
     bool stopping = false;
     bool users_fault = true;
     std::vector<bool> holds;  // by node: it has room there, else it waits among the node's `behind`
@@ -241,7 +242,7 @@ class Controller {
   // attempts (attempts.cpp)
   void process_started(const ProcessStarted& started);
   void process_ended(NodeId node, const ProcessEnded& ended);
-  void process_is_gone(Attempt& attempt, std::uint32_t rank);
+  void process_is_gone(Attempt& attempt, std::uint32_t rank, TimePoint time);
   void stop_attempt(Attempt& attempt, EndReason reason, std::string detail);
   void kill_lost_processes(NodeId node, const std::string& why);
   void release_node(Attempt& attempt, std::uint32_t node_place);

@@ -230,7 +230,7 @@ void Controller::settle_with(Node& node, const Hello& hello, const AttemptKey& k
     orders_to(node).start.push_back(std::move(order));
   }
   for (const std::uint32_t rank : gone)
-    if (Attempt* live = find_attempt(key)) process_is_gone(*live, rank);
+    if (Attempt* live = find_attempt(key)) process_is_gone(*live, rank, now_);
 }
 
 // Which attempts hold room, anew from what the node said: first what has begun there, then what waits in the

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <queue>
+#include <tuple>
 
 #include "base/check.h"
 #include "control/controller.h"
@@ -65,6 +68,16 @@ void Controller::place_ready() {
 // ends. Only what is first in the whole queue goes ahead, so nobody is overtaken; a node with tasks sent
 // ahead takes nothing else until they have begun, so that both sides count its room alike.
 void Controller::place_behind(Pool& pool) {
+  struct Place {  // the node with the fewest ahead is next, then the oldest
+    std::size_t ahead;
+    NodeId id;
+    std::size_t depth;
+    bool operator>(const Place& other) const {
+      return std::tie(ahead, id) > std::tie(other.ahead, other.id);
+    }
+  };
+  std::priority_queue<Place, std::vector<Place>, std::greater<>> places;
+  std::optional<std::pair<sched::Shape, sched::Turn>> looked_for;
   while (const auto head = sched::first(pool.queue)) {
     const auto& [need, turn] = *head;
     Job& job = jobs_.at(turn.job);
@@ -73,24 +86,28 @@ void Controller::place_behind(Pool& pool) {
     if (need.nodes != 1 || need.per_node.gpus > 0 || shape->seconds_mean < 0 ||
         shape->seconds_mean > behind_seconds / 2)
       return;
-    Node* chosen = nullptr;
-    for (const auto& [id, room] : pool.capacity.nodes()) {
-      Node& node = nodes_.at(id);
-      if (!is_usable(node) || !fits(need.per_node, node.record.total) ||
-          (pool.reservation && pool.reservation->nodes.contains(id)))
-        continue;
-      const double slots = std::max(
-          1.0, static_cast<double>(node.record.total.cores) / std::max<Millicores>(1, need.per_node.cores));
-      const auto depth =
-          std::min(behind_max,
-                   static_cast<std::size_t>(behind_seconds / std::max(shape->seconds_mean, 0.0005) * slots));
-      if (node.behind.size() >= depth) continue;
-      if (!chosen || std::pair(node.behind.size(), id) < std::pair(chosen->behind.size(), chosen->record.id))
-        chosen = &node;
+    if (looked_for != *head) {  // once for all tasks of this shape
+      looked_for = *head;
+      places = {};
+      for (const auto& [id, room] : pool.capacity.nodes()) {
+        const Node& node = nodes_.at(id);
+        if (!is_usable(node) || !fits(need.per_node, node.record.total) ||
+            (pool.reservation && pool.reservation->nodes.contains(id)))
+          continue;
+        const double slots = std::max(
+            1.0, static_cast<double>(node.record.total.cores) / std::max<Millicores>(1, need.per_node.cores));
+        const auto depth = std::min(
+            behind_max,
+            static_cast<std::size_t>(behind_seconds / std::max(shape->seconds_mean, 0.0005) * slots));
+        if (node.behind.size() < depth) places.push({node.behind.size(), id, depth});
+      }
     }
-    if (!chosen) return;
-    place_on(pool, job, static_cast<std::uint32_t>(shape - job.shapes.begin()), {chosen->record.id}, true);
+    if (places.empty()) return;
+    Place place = places.top();
+    places.pop();
+    place_on(pool, job, static_cast<std::uint32_t>(shape - job.shapes.begin()), {place.id}, true);
     if (store_problem_) return;
+    if (++place.ahead < place.depth) places.push(place);
   }
 }
 

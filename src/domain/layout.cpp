@@ -10,7 +10,7 @@ std::string job_folder(std::string_view workspace, JobId job) {
 
 std::string attempt_folder(std::string_view workspace, JobId job, std::string_view task_name,
                            std::uint32_t attempt) {
-  return fmt::format("{}/{}/attempt-{}", job_folder(workspace, job), task_name, attempt);
+  return fmt::format("{}/{}.{}", job_folder(workspace, job), task_name, attempt);
 }
 
 std::string shared_folder(std::string_view workspace, JobId job) {

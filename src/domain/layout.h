@@ -9,6 +9,8 @@
 namespace slipway {
 
 std::string job_folder(std::string_view workspace, JobId job);
+// sweep[7].2 is the second attempt of sweep[7]. One folder, not two: making them is much of what a short task
+// costs.
 std::string attempt_folder(std::string_view workspace, JobId job, std::string_view task_name,
                            std::uint32_t attempt);
 // SLIPWAY_SHARED. Beside the tasks' folders; no task can be called so, as names begin with a letter or digit.

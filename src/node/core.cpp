@@ -359,7 +359,13 @@ void AgentCore::note_start(Process& process, ProcessStarted start) {
 void AgentCore::note_end(Attempt& attempt, Process& process, ProcessEnded end) {
   if (process.ended) return;
   ends_unsaid_ = true;
-  if (hello_said_) report_.ended.push_back(end);
+  if (hello_said_) {  // a start that nobody was told of yet is said by its end
+    if (end.kind == ProcessEndKind::exited || end.kind == ProcessEndKind::signalled)
+      std::erase_if(report_.started, [&](const ProcessStarted& start) {
+        return start.key == end.key && start.rank == end.rank;
+      });
+    report_.ended.push_back(end);
+  }
   process.ended = std::move(end);
   if (!attempt.holds || !attempt.is_over()) return;
   attempt.holds = false;

@@ -35,6 +35,7 @@ namespace {
 
 constexpr off_t log_size_max = 1 << 20;
 constexpr std::size_t read_size = 64 << 10;
+constexpr Duration start_hold_max{1'000};
 
 enum Token : std::uint64_t { token_listener, token_agent, token_signals };
 
@@ -61,8 +62,8 @@ class KeeperLoop {
       for (int i = 0; i < count; ++i) handle(events[i]);
       processes_.kill_what_is_late();
       for (const FromKeeper& event : processes_.take_events())
-        if (agent_ && has_list_) append_frame(out_, event);
-      write_agent();
+        if (agent_ && has_list_) tell(event);
+      if (!write_at_ || *write_at_ <= clock_.now()) write_agent();
     }
     return {};
   }
@@ -73,8 +74,19 @@ class KeeperLoop {
     return ::epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
   }
 
+  // A start is news to nobody but the record: it may wait for the end of a short process and travel with it.
+  void tell(const FromKeeper& event) {
+    const bool can_wait = std::holds_alternative<ProcessStarted>(event) && (out_.empty() || write_at_);
+    append_frame(out_, event);
+    if (!can_wait)
+      write_at_.reset();
+    else if (!write_at_)
+      write_at_ = clock_.now() + start_hold_max;
+  }
+
   int wait_time() const {  // in milliseconds, rounded up; forever when nothing is due
-    const std::optional<TimePoint> deadline = processes_.next_deadline();
+    std::optional<TimePoint> deadline = processes_.next_deadline();
+    if (write_at_) deadline = std::min(deadline.value_or(*write_at_), *write_at_);
     if (!deadline) return -1;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - clock_.now()).count();
     return static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
@@ -116,12 +128,11 @@ class KeeperLoop {
   void read_agent() {
     bool is_open = true;
     for (bool more = true; more && is_open;) {
-      const std::size_t before = in_.size();
-      in_.resize(before + read_size);
-      const ssize_t got = ::recv(agent_.get(), in_.data() + before, read_size, 0);
-      in_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+      char buffer[read_size];
+      const ssize_t got = ::recv(agent_.get(), buffer, read_size, 0);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && errno == EAGAIN) break;
+      if (got > 0) in_.append(buffer, static_cast<std::size_t>(got));
       is_open = got > 0;
       more = got == static_cast<ssize_t>(read_size);  // else there was no more, or epoll tells again
       if (!obey_frames()) is_open = false;
@@ -155,7 +166,7 @@ class KeeperLoop {
     } else if (const auto* forget = std::get_if<KeeperForget>(&message)) {
       processes_.forget(*forget);
     } else if (std::holds_alternative<KeeperAskList>(message)) {
-      append_frame(out_, FromKeeper(processes_.list()));
+      tell(processes_.list());
       has_list_ = true;
     } else {
       quitting_ = true;
@@ -164,6 +175,7 @@ class KeeperLoop {
   }
 
   void write_agent() {
+    write_at_.reset();
     while (agent_ && !out_.empty()) {
       const ssize_t put = ::send(agent_.get(), out_.data(), out_.size(), MSG_NOSIGNAL);
       if (put < 0 && errno == EINTR) continue;
@@ -191,6 +203,7 @@ class KeeperLoop {
   Fd agent_;
   bool has_list_ = false;  // only then are changes of it told
   bool wants_to_write_ = false;
+  std::optional<TimePoint> write_at_;  // what is in out_ may wait until then
   bool quitting_ = false;
   std::string in_;
   std::string out_;

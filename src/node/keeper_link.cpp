@@ -131,12 +131,11 @@ void KeeperLink::on_ready() {
 // False when the keeper is gone.
 bool KeeperLink::read_all() {
   for (;;) {
-    const std::size_t before = in_.size();
-    in_.resize(before + read_size);
-    const ssize_t got = ::recv(socket_.get(), in_.data() + before, read_size, 0);
-    in_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    char buffer[read_size];
+    const ssize_t got = ::recv(socket_.get(), buffer, read_size, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return true;
+    if (got > 0) in_.append(buffer, static_cast<std::size_t>(got));
     std::string_view rest = in_;
     auto frame = take_frame(rest);
     for (; frame && *frame; frame = take_frame(rest)) {

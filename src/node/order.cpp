@@ -11,8 +11,6 @@ std::string join(const std::vector<std::uint32_t>& numbers) {
   return text;
 }
 
-std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
-
 }  // namespace
 
 KeeperStart to_keeper(const StartOrder& order, const NodePlace& place) {
@@ -27,7 +25,7 @@ KeeperStart to_keeper(const StartOrder& order, const NodePlace& place) {
     process.own_working_folder = order.workdir.empty();
     process.working_folder = order.workdir.empty() ? attempt + "/" + ordered.wd_name : order.workdir;
     // Parents first: in the common case each is one call that works.
-    process.folders = {parent_of(attempt), attempt, outputs};
+    process.folders = {attempt, outputs};
     if (process.own_working_folder) process.folders.push_back(process.working_folder);
     if (!order.shared.empty()) process.folders.push_back(shared);
     process.stdout_file = attempt + "/" + ordered.stdout_name;
