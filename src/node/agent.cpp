@@ -53,7 +53,7 @@ class Agent {
         url_(std::move(url)),
         headers_{{"Authorization", "Bearer " + options_.token}},
         name_(node.name),
-        place_{"", base_environment(), node.total.gpus > 0},
+        place_{"", base_environment(), node.total},
         core_(std::move(node)),
         random_(random_seed()),
         keeper_(loop_, {options_.folder, options_.keeper_command},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -77,6 +78,7 @@ void AgentCore::say_hello(TimePoint now) {
               .running = {},
               .ended = {}};
   hello.notes.insert(hello.notes.end(), keeper_notes_.begin(), keeper_notes_.end());
+  std::vector<std::tuple<bool, std::uint64_t, AttemptKey>> waiting;
   for (const auto& [key, attempt] : attempts_) {
     bool silent = true;
     for (const Process& process : attempt.processes) {
@@ -86,10 +88,11 @@ void AgentCore::say_hello(TimePoint now) {
         hello.running.push_back(*process.started);
       silent = silent && !process.ended && !process.started;
     }
-    if (silent && attempt.holds) hello.waiting.push_back(key);
+    if (silent) waiting.emplace_back(attempt.behind, attempt.number, key);
   }
-  // In the order they will start: first those that already hold their room, then the queue.
-  hello.waiting.insert(hello.waiting.end(), queue_.begin(), queue_.end());
+  // In the order they will start: first those that need not wait for room.
+  std::sort(waiting.begin(), waiting.end());
+  for (const auto& [behind, number, key] : waiting) hello.waiting.push_back(key);
   hello_said_ = true;
   report_ = {};
   report_since_.reset();
@@ -143,7 +146,7 @@ std::optional<TimePoint> AgentCore::wake_at() const {
 }
 
 bool AgentCore::may_hold_report(TimePoint now) const {
-  return !queue_.empty() && queue_.size() >= report_.ended.size() && now < *report_since_ + report_hold_max;
+  return waiting_ > 0 && waiting_ >= report_.ended.size() && now < *report_since_ + report_hold_max;
 }
 
 std::vector<Effect> AgentCore::take_effects(TimePoint now) {
@@ -177,6 +180,7 @@ bool AgentCore::may_quit() const {
 
 void AgentCore::obey(Orders orders, TimePoint now) {
   for (StartOrder& order : orders.start) accept(std::move(order));
+  hand_over_what_may();
   for (const StopOrder& order : orders.stop) stop(order, now);
   if (!orders.forget.empty()) forget(orders.forget);
   if (orders.quit) quitting_ = true;
@@ -186,7 +190,8 @@ void AgentCore::accept(StartOrder order) {
   if (order.processes.empty() || attempts_.contains(order.key)) return;
   const AttemptKey key = order.key;
   Attempt& attempt = attempts_[key];
-  attempt.needs = order.per_process * static_cast<std::uint32_t>(order.processes.size());
+  attempt.number = ++last_number_;
+  attempt.behind = order.behind;
   attempt.staged = order.source.empty() || !order.workdir.empty();
   for (const ProcessStart& process : order.processes) attempt.processes.push_back({process.rank, {}, {}});
   attempt.order = std::move(order);
@@ -196,42 +201,35 @@ void AgentCore::accept(StartOrder order) {
       stage.folders.push_back(attempt.order.folder + "/" + process.wd_name);
     effects_.emplace_back(std::move(stage));
   }
-  if (attempt.order.behind) {
-    queue_.push_back(key);
-    start_what_fits();
-  } else {
-    take_room(attempt);
+  unhanded_.push_back(key);
+}
+
+// The room of what came before a `behind` one must be taken before the keeper looks for room for it.
+void AgentCore::hand_over_what_may() {
+  if (!keeper_ready_) return;
+  bool all_gone = true;
+  for (auto at = unhanded_.begin(); at != unhanded_.end();) {
+    Attempt& attempt = attempts_.at(*at);
+    if (!attempt.staged || (attempt.behind && !all_gone)) {
+      all_gone = false;
+      ++at;
+      continue;
+    }
+    at = unhanded_.erase(at);
+    attempt.handed = true;
+    attempt.waits = attempt.behind;
+    waiting_ += attempt.waits;
+    effects_.emplace_back(effect::Start{std::exchange(attempt.order, {})});
   }
-}
-
-void AgentCore::start_what_fits() {
-  while (!queue_.empty()) {
-    Attempt& attempt = attempts_.at(queue_.front());
-    if (!fits(held_ + attempt.needs, options_.total)) return;
-    queue_.pop_front();
-    take_room(attempt);
-  }
-}
-
-void AgentCore::take_room(Attempt& attempt) {
-  attempt.holds = true;
-  held_ = held_ + attempt.needs;
-  attempt.phase = attempt.staged ? Phase::ready : Phase::staging;
-  if (attempt.staged && keeper_ready_) hand_over(attempt);
-}
-
-void AgentCore::hand_over(Attempt& attempt) {
-  attempt.phase = Phase::handed;
-  effects_.emplace_back(effect::Start{std::exchange(attempt.order, {})});
 }
 
 void AgentCore::stop(const StopOrder& order, TimePoint now) {
   const auto found = attempts_.find(order.key);
   if (found == attempts_.end() || found->second.is_over()) return;
   Attempt& attempt = found->second;
-  if (attempt.phase != Phase::handed) {
+  if (!attempt.handed) {
     end_rest(attempt, end_of(ProcessEndKind::not_started, "stopped before it was started", now));
-    start_what_fits();
+    hand_over_what_may();
   } else if (keeper_ready_) {
     effects_.emplace_back(effect::Stop{order.key, order.grace});
   } else {
@@ -244,7 +242,7 @@ void AgentCore::forget(const std::vector<AttemptKey>& keys) {
   for (const AttemptKey& key : keys) {
     const auto found = attempts_.find(key);
     if (found == attempts_.end() || !found->second.is_over()) continue;
-    if (found->second.phase == Phase::handed) kept.push_back(key);
+    if (found->second.handed) kept.push_back(key);
     attempts_.erase(found);
   }
   if (kept.empty()) return;
@@ -261,12 +259,10 @@ void AgentCore::staged(const AttemptKey& key, Result<void> result, TimePoint now
   if (!result) {
     end_rest(attempt, end_of(ProcessEndKind::start_failed,
                              "its code could not be laid out: " + result.error().what, now));
-    return start_what_fits();
+    return hand_over_what_may();
   }
   attempt.staged = true;
-  if (attempt.phase != Phase::staging) return;
-  attempt.phase = Phase::ready;
-  if (keeper_ready_) hand_over(attempt);
+  hand_over_what_may();
 }
 
 // ── the keeper ──
@@ -281,13 +277,10 @@ void AgentCore::keeper_connected(KeeperList list, TimePoint now) {
   correct_what_was_handed(list, now);
   adopt(list);
   keeper_ready_ = true;
-  for (auto& [key, attempt] : attempts_) {
-    if (attempt.is_over()) continue;
-    if (attempt.phase == Phase::ready) hand_over(attempt);
-    if (attempt.phase == Phase::handed && attempt.stop)
+  for (auto& [key, attempt] : attempts_)
+    if (attempt.handed && attempt.stop && !attempt.is_over())
       effects_.emplace_back(effect::Stop{key, *std::exchange(attempt.stop, {})});
-  }
-  start_what_fits();
+  hand_over_what_may();
   if (session_ && !hello_said_) say_hello(now);
 }
 
@@ -298,8 +291,10 @@ void AgentCore::correct_what_was_handed(const KeeperList& list, TimePoint now) {
   std::set<std::pair<AttemptKey, std::uint32_t>> listed;
   for (const KeptProcess& kept : list.running) listed.emplace(kept.started.key, kept.started.rank);
   for (const ProcessEnded& end : list.ended) listed.emplace(end.key, end.rank);
+  for (const WaitingAttempt& waiting : list.waiting)
+    for (const std::uint32_t rank : waiting.ranks) listed.emplace(waiting.key, rank);
   for (auto& [key, attempt] : attempts_) {
-    if (attempt.phase != Phase::handed) continue;
+    if (!attempt.handed) continue;
     for (Process& process : attempt.processes) {
       if (process.ended || listed.contains({key, process.rank})) continue;
       ProcessEnded end = end_of(ProcessEndKind::lost, "the node's keeper died before it started this", now);
@@ -311,26 +306,17 @@ void AgentCore::correct_what_was_handed(const KeeperList& list, TimePoint now) {
 }
 
 void AgentCore::adopt(const KeeperList& list) {
-  std::map<AttemptKey, std::pair<Resources, std::uint32_t>> strangers;  // of one process; how many
-  for (const ProcessEnded& end : list.ended)
-    if (!attempts_.contains(end.key)) ++strangers[end.key].second;
-  for (const KeptProcess& kept : list.running) {
-    if (attempts_.contains(kept.started.key)) continue;
-    auto& [resources, count] = strangers[kept.started.key];
-    resources = kept.resources;  // the processes of an attempt all have the same
-    ++count;
-  }
-  for (const auto& [key, one] : strangers) {
-    Attempt& attempt = attempt_of(key);
-    attempt.needs = one.first * one.second;
-    attempt.holds = true;
-    held_ = held_ + attempt.needs;
+  for (const WaitingAttempt& waiting : list.waiting) {
+    Attempt& attempt = attempt_of(waiting.key);
+    for (const std::uint32_t rank : waiting.ranks) process_of(attempt, rank);
+    attempt.behind = true;
+    if (!std::exchange(attempt.waits, true)) ++waiting_;
   }
   for (const KeptProcess& kept : list.running)
     process_of(attempt_of(kept.started.key),
                kept.started.rank);  // before any end makes the attempt look over
   for (const KeptProcess& kept : list.running)
-    note_start(process_of(attempt_of(kept.started.key), kept.started.rank), kept.started);
+    started(kept.started);
   for (const ProcessEnded& end : list.ended) {
     Attempt& attempt = attempt_of(end.key);
     note_end(attempt, process_of(attempt, end.rank), end);
@@ -339,19 +325,23 @@ void AgentCore::adopt(const KeeperList& list) {
 
 void AgentCore::started(ProcessStarted process) {
   Attempt& attempt = attempt_of(process.key);
-  note_start(process_of(attempt, process.rank), std::move(process));
+  note_start(attempt, process_of(attempt, process.rank), std::move(process));
 }
 
 void AgentCore::ended(ProcessEnded process) {
   Attempt& attempt = attempt_of(process.key);
   note_end(attempt, process_of(attempt, process.rank), std::move(process));
-  start_what_fits();
 }
 
 // ── what became of processes ──
 
-void AgentCore::note_start(Process& process, ProcessStarted start) {
+void AgentCore::note_begun(Attempt& attempt) {
+  if (std::exchange(attempt.waits, false)) --waiting_;
+}
+
+void AgentCore::note_start(Attempt& attempt, Process& process, ProcessStarted start) {
   if (process.started || process.ended) return;
+  note_begun(attempt);
   if (hello_said_) report_.started.push_back(start);
   process.started = std::move(start);
 }
@@ -367,14 +357,12 @@ void AgentCore::note_end(Attempt& attempt, Process& process, ProcessEnded end) {
     report_.ended.push_back(end);
   }
   process.ended = std::move(end);
-  if (!attempt.holds || !attempt.is_over()) return;
-  attempt.holds = false;
-  held_ = held_ - attempt.needs;
+  note_begun(attempt);
 }
 
 void AgentCore::end_rest(Attempt& attempt, ProcessEnded how) {
   how.key = attempt.order.key;
-  std::erase(queue_, how.key);
+  std::erase(unhanded_, how.key);
   for (Process& process : attempt.processes) {
     how.rank = process.rank;
     note_end(attempt, process, how);
@@ -383,7 +371,10 @@ void AgentCore::end_rest(Attempt& attempt, ProcessEnded how) {
 
 AgentCore::Attempt& AgentCore::attempt_of(const AttemptKey& key) {
   const auto [at, is_new] = attempts_.try_emplace(key);
-  if (is_new) at->second.phase = Phase::handed;  // only the keeper speaks of attempts we do not know
+  if (is_new) {  // only the keeper speaks of attempts we do not know
+    at->second.handed = true;
+    at->second.number = ++last_number_;
+  }
   return at->second;
 }
 

@@ -10,12 +10,11 @@
 // - Reports and Orders are numbered from 1 in a session. Orders seen before are dropped; a gap, or anything
 //   out of turn, closes the session, and the next Hello puts everything right.
 // - A StartOrder whose attempt is known, in whatever state, changes nothing.
-// - An order that is not `behind` starts at once. Those that are wait first come, first served: the oldest
-//   starts as soon as it fits into the node's total less what started attempts hold, and none overtakes it.
-//   An attempt holds its resources from then until its last process here has ended.
+// - Attempts are handed to the keeper as soon as their code is laid out. One that is `behind` goes only when
+//   everything ordered before it has gone; the keeper starts it when there is room (room.h).
 // - An end is remembered, and said in every Hello, until the service says `forget`.
-// - What there is to report is said at once; only while the queue holds at least as much as has ended may it
-//   wait a moment and travel together, for then nothing is idle that the service could use.
+// - What there is to report is said at once; only while at least as much waits in the keeper as has ended may
+//   it wait a moment and travel together, for then nothing is idle that the service could use.
 // - Nothing ends a process but a StopOrder. A lost connection does not.
 #include <deque>
 #include <map>
@@ -110,27 +109,21 @@ class AgentCore {
   // For tests, the simulation's invariants and the agent's own messages.
   bool is_welcome() const { return welcome_.has_value(); }
   bool is_idle() const { return keeper_ready_ && attempts_.empty(); }  // and the keeper has nothing to keep
-  Resources held() const { return held_; }
-  std::size_t waiting() const { return queue_.size(); }
+  std::size_t waiting() const { return waiting_; }
 
  private:
-  enum class Phase : std::uint8_t {
-    waiting,  // in queue_, holds nothing
-    staging,  // holds its resources; its source is being laid out
-    ready,    // holds its resources; starts with the next keeper
-    handed,   // given to the keeper
-  };
   struct Process {
     std::uint32_t rank = 0;
     std::optional<ProcessStarted> started;
     std::optional<ProcessEnded> ended;
   };
   struct Attempt {
-    Phase phase = Phase::waiting;
-    bool staged = false;
-    StartOrder order;  // its processes are moved out when it is handed over
-    Resources needs;   // of all its processes here
-    bool holds = false;
+    std::uint64_t number = 0;  // in the order they came
+    bool behind = false;
+    bool staged = false;  // its source is laid out, or it has none
+    bool handed = false;  // given to the keeper, its order with it
+    bool waits = false;   // there, for room
+    StartOrder order;
     std::optional<Duration> stop;  // asked while there was no keeper to tell
     std::vector<Process> processes;
     bool is_over() const;
@@ -143,12 +136,11 @@ class AgentCore {
   void accept(StartOrder order);
   void stop(const StopOrder& order, TimePoint now);
   void forget(const std::vector<AttemptKey>& keys);
-  void start_what_fits();
-  void take_room(Attempt& attempt);
-  void hand_over(Attempt& attempt);
+  void hand_over_what_may();
   // Ends every process of the attempt that has not ended, as `how` says.
   void end_rest(Attempt& attempt, ProcessEnded how);
-  void note_start(Process& process, ProcessStarted start);
+  void note_start(Attempt& attempt, Process& process, ProcessStarted start);
+  void note_begun(Attempt& attempt);
   void note_end(Attempt& attempt, Process& process, ProcessEnded end);
   void adopt(const KeeperList& list);
   void correct_what_was_handed(const KeeperList& list, TimePoint now);
@@ -161,8 +153,9 @@ class AgentCore {
   std::vector<std::string> keeper_notes_;
   bool keeper_ready_ = false;
   Attempts attempts_;
-  std::deque<AttemptKey> queue_;  // behind orders, oldest first
-  Resources held_;
+  std::uint64_t last_number_ = 0;
+  std::deque<AttemptKey> unhanded_;  // in the order they came
+  std::size_t waiting_ = 0;          // attempts that wait in the keeper
   std::vector<AttemptKey> forget_later_;  // while there is no keeper
 
   std::optional<SessionId> session_;
@@ -170,7 +163,7 @@ class AgentCore {
   std::optional<Welcome> welcome_;
   std::uint64_t report_number_ = 0;
   std::uint64_t orders_number_ = 0;
-  Report report_;  // what the next report will say
+  Report report_;                          // what the next report will say
   std::optional<TimePoint> report_since_;  // when its first line was seen
   TimePoint last_sent_{};
   TimePoint last_heard_{};

@@ -16,16 +16,20 @@ constexpr SessionId two{2};
 
 AttemptKey key(std::uint32_t index, std::uint32_t attempt = 1) { return {{JobId(7), 0, index}, attempt}; }
 
-StartOrder order(std::uint32_t index, Millicores cores = 1000, bool behind = false,
-                 std::uint32_t processes = 1) {
+StartOrder order(std::uint32_t index, bool behind = false, std::uint32_t processes = 1) {
   StartOrder order;
   order.key = key(index);
   order.folder = "jobs/job_7/" + std::to_string(index);
-  order.per_process.cores = cores;
   order.behind = behind;
   for (std::uint32_t rank = 0; rank < processes; ++rank)
     order.processes.push_back({rank, {"true"}, {}, "stdout.txt", "stderr.txt", "wd", {}});
   return order;
+}
+
+StartOrder with_source(std::uint32_t index, bool behind = false, std::uint32_t processes = 1) {
+  StartOrder staged = order(index, behind, processes);
+  staged.source = std::string(64, 'a');
+  return staged;
 }
 
 // A core, and what it said and did since last asked, in words.
@@ -117,7 +121,6 @@ TEST_F(AgentCoreTest, HelloWaitsForTheKeeperAndSaysEverything) {
   EXPECT_EQ(hello.running[0].pid, 5);
   ASSERT_EQ(hello.ended.size(), 1u);
   EXPECT_TRUE(hello.waiting.empty());
-  EXPECT_EQ(core.held().cores, 1000u) << "adopted processes hold their resources";
 }
 
 TEST_F(AgentCoreTest, OrdersAreNumbered) {
@@ -144,7 +147,7 @@ TEST_F(AgentCoreTest, ReportsAreNumberedAndBatched) {
   start(1);
   start(2);
   end(1);
-  EXPECT_EQ(deeds(), Words{"report 1 +1 +2 -1:exited"});
+  EXPECT_EQ(deeds(), Words{"report 1 +2 -1:exited"}) << "an end says its start as well";
   end(2);
   EXPECT_EQ(deeds(), Words{"report 2 -2:exited"});
 }
@@ -161,57 +164,79 @@ TEST_F(AgentCoreTest, NothingIsReportedBeforeWelcome) {
 
 TEST_F(AgentCoreTest, AStartOfAKnownAttemptChangesNothing) {
   join();
-  say({.start = {order(1), order(2, 1000, true), order(3, 1000, true)}});
+  say({.start = {order(1), order(2, true)}});
   EXPECT_EQ(deeds(), (Words{"start 1", "start 2"}));
-  say({.start = {order(1), order(2), order(3)}});
-  EXPECT_EQ(deeds(), Words{}) << "handed over, and waiting";
-  start(1);
+  say({.start = {order(1), order(2)}});
+  EXPECT_EQ(deeds(), Words{}) << "handed over";
+  start(2);
   end(1);
-  EXPECT_EQ(deeds(), (Words{"start 3", "report 1 +1 -1:exited"}));
+  EXPECT_EQ(deeds(), (Words{"report 1 +2 -1:exited"}));
   say({.start = {order(1)}});
   EXPECT_EQ(deeds(), Words{}) << "ended, not forgotten";
 }
 
-TEST_F(AgentCoreTest, BehindIsFirstComeFirstServed) {
+TEST_F(AgentCoreTest, BehindGoesOnlyAfterAllThatCameBefore) {
   join();
-  say({.start = {order(1), order(2), order(3, 2000, true), order(4, 1000, true)}});
+  say({.start = {with_source(1), order(2, true), order(3)}});
+  EXPECT_EQ(deeds(), (Words{"stage 1", "start 3"})) << "1 takes its room first; 3 has its own already";
+  core.staged(key(1), {}, now);
   EXPECT_EQ(deeds(), (Words{"start 1", "start 2"}));
+}
+
+TEST_F(AgentCoreTest, ReportsTravelTogetherWhileTheKeeperHasWork) {
+  join();
+  say({.start = {order(1), order(2, true), order(3, true), order(4, true)}});
+  deeds();
+  start(1);
+  EXPECT_EQ(deeds(), Words{}) << "3 wait";
+  now += 4ms;
   end(1);
-  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"}) << "4 would fit, but must not overtake 3";
+  start(2);
+  EXPECT_EQ(deeds(), Words{}) << "1 ended, 2 wait";
+  EXPECT_EQ(core.wake_at(), now + 6ms);
+  now += 6ms;
+  core.tick(now);
+  EXPECT_EQ(deeds(), Words{"report 1 +2 -1:exited"}) << "not longer than 10 ms";
   end(2);
-  EXPECT_EQ(deeds(), (Words{"start 3", "report 2 -2:exited"}));
-  EXPECT_EQ(core.waiting(), 1u);
+  start(3);
+  EXPECT_EQ(deeds(), Words{}) << "1 ended, 1 waits";
   end(3);
-  EXPECT_EQ(deeds(), (Words{"start 4", "report 3 -3:exited"}));
-  EXPECT_EQ(core.held().cores, 1000u);
+  start(4);
+  EXPECT_EQ(deeds(), Words{"report 2 +4 -2:exited -3:exited"}) << "more has ended than waits";
 }
 
-TEST_F(AgentCoreTest, BehindStartsAtOnceWhereThereIsRoom) {
+TEST_F(AgentCoreTest, HelloListsWhatWaitsInItsOrder) {
   join();
-  say({.start = {order(1, 1000, true), order(2, 1000, true), order(3, 1000, true)}});
-  EXPECT_EQ(deeds(), (Words{"start 1", "start 2"}));
+  say({.start = {with_source(9), order(5, true), order(4, true), order(7)}});
+  core.disconnected(one);
+  core.connected(two, now);
+  deeds();
+  EXPECT_EQ(std::get<Hello>(sent.back()).waiting, (std::vector{key(9), key(7), key(5), key(4)}));
 }
 
-TEST_F(AgentCoreTest, ResourcesAreHeldUntilTheLastProcessEnds) {
-  join();
-  say({.start = {order(1, 1000, false, 2), order(2, 1000, true)}});
-  EXPECT_EQ(deeds(), Words{"start 1"});
-  end(1, 0);
-  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"});
-  end(1, 1);
-  EXPECT_EQ(deeds(), (Words{"start 2", "report 2 -1/1:exited"}));
+TEST_F(AgentCoreTest, WhatWaitsInTheKeeperIsAdopted) {
+  KeeperList list;
+  list.waiting = {{key(6), {0, 1}}, {key(3), {0}}};
+  core.keeper_connected(list, now);
+  core.connected(one, now);
+  core.received(one, Welcome{NodeId(1)}, now);
+  EXPECT_EQ(deeds(), Words{"hello"});
+  EXPECT_EQ(std::get<Hello>(sent.back()).waiting, (std::vector{key(6), key(3)}));
+  EXPECT_EQ(core.waiting(), 2u);
+  say({.start = {order(3)}, .stop = {{key(6)}}});
+  EXPECT_EQ(deeds(), Words{"stop 6"});
 }
 
 TEST_F(AgentCoreTest, StopBeforeTheStart) {
   join();
-  say({.start = {order(1, 2000), order(2, 1000, true, 2), order(3, 1000, true)}});
-  EXPECT_EQ(deeds(), Words{"start 1"});
+  say({.start = {with_source(1), with_source(2, true, 2), order(3, true)}});
+  EXPECT_EQ(deeds(), (Words{"stage 1", "stage 2"}));
   say({.stop = {{key(2)}}});
   EXPECT_EQ(deeds(), Words{"report 1 -2:not_started -2/1:not_started"});
   say({.stop = {{key(2)}}, .forget = {key(2)}});
   EXPECT_EQ(deeds(), Words{}) << "idempotent, and the keeper never knew of it";
-  end(1);
-  EXPECT_EQ(deeds(), (Words{"start 3", "report 2 -1:exited"}));
+  core.staged(key(1), {}, now);
+  EXPECT_EQ(deeds(), (Words{"start 1", "start 3"}));
 }
 
 TEST_F(AgentCoreTest, StopOfWhatRuns) {
@@ -284,7 +309,6 @@ TEST_F(AgentCoreTest, KeeperLost) {
   core.keeper_connected({{}, {lost}, {}}, now);
   EXPECT_EQ(deeds(), (Words{"start 3", "report 2 -2:lost -1:lost"}))
       << "2 never reached the old keeper's journal";
-  EXPECT_EQ(core.held().cores, 1000u);
 }
 
 TEST_F(AgentCoreTest, ForgetWhileThereIsNoKeeper) {
@@ -301,39 +325,23 @@ TEST_F(AgentCoreTest, ForgetWhileThereIsNoKeeper) {
   EXPECT_EQ(deeds(), Words{"forget 1"}) << "and not reported again";
 }
 
-TEST_F(AgentCoreTest, AdoptedAttemptsHoldAllTheirProcessesShare) {
-  ProcessEnded ended;
-  ended.key = key(1);
-  core.keeper_connected({{{{key(1), 1, 6, now}, {.cores = 1000}}}, {ended}, {}}, now);
-  EXPECT_EQ(core.held().cores, 2000u) << "rank 0 ended, rank 1 runs";
-  end(1, 1);
-  EXPECT_EQ(core.held().cores, 0u);
-}
-
 TEST_F(AgentCoreTest, Staging) {
   join();
-  StartOrder with_source = order(1);
-  with_source.source = std::string(64, 'a');
-  StartOrder behind = order(2, 2000, true);
-  behind.source = with_source.source;
-  say({.start = {with_source, behind}});
+  say({.start = {with_source(1), with_source(2, true)}});
   EXPECT_EQ(deeds(), (Words{"stage 1", "stage 2"}));
-  core.staged(key(1), {}, now);
-  EXPECT_EQ(deeds(), Words{"start 1"});
   core.staged(key(2), {}, now);
   EXPECT_EQ(deeds(), Words{}) << "ready before its turn";
-  end(1);
-  EXPECT_EQ(deeds(), (Words{"start 2", "report 1 -1:exited"}));
+  core.staged(key(1), {}, now);
+  EXPECT_EQ(deeds(), (Words{"start 1", "start 2"}));
 }
 
 TEST_F(AgentCoreTest, StagingThatFails) {
   join();
-  StartOrder with_source = order(1, 2000);
-  with_source.source = std::string(64, 'a');
-  say({.start = {with_source, order(2, 1000, true)}});
+  say({.start = {with_source(1), order(2, true)}});
   EXPECT_EQ(deeds(), Words{"stage 1"});
   core.staged(key(1), fail(ErrorCode::unavailable, "disk full"), now);
-  EXPECT_EQ(deeds(), (Words{"start 2", "report 1 -1:start_failed"}));
+  core.started({key(2), 0, 7, now});
+  EXPECT_EQ(deeds(), (Words{"start 2", "report 1 +2 -1:start_failed"}));
   const ProcessEnded& end = std::get<Report>(sent.back()).ended[0];
   EXPECT_FALSE(end.users_fault);
   EXPECT_NE(end.detail.find("disk full"), std::string::npos);
@@ -341,14 +349,11 @@ TEST_F(AgentCoreTest, StagingThatFails) {
 
 TEST_F(AgentCoreTest, StopWhileStaging) {
   join();
-  StartOrder with_source = order(1);
-  with_source.source = std::string(64, 'a');
-  say({.start = {with_source}});
+  say({.start = {with_source(1)}});
   say({.stop = {{key(1)}}});
   EXPECT_EQ(deeds(), (Words{"stage 1", "report 1 -1:not_started"}));
   core.staged(key(1), {}, now);
   EXPECT_EQ(deeds(), Words{});
-  EXPECT_EQ(core.held().cores, 0u);
 }
 
 TEST_F(AgentCoreTest, QuitWhenNothingIsLeft) {

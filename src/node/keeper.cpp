@@ -36,6 +36,7 @@ namespace {
 constexpr off_t log_size_max = 1 << 20;
 constexpr std::size_t read_size = 64 << 10;
 constexpr Duration start_hold_max{1'000};
+constexpr Duration report_hold_max{5'000};
 
 enum Token : std::uint64_t { token_listener, token_agent, token_signals };
 
@@ -63,7 +64,7 @@ class KeeperLoop {
       processes_.kill_what_is_late();
       for (const FromKeeper& event : processes_.take_events())
         if (agent_ && has_list_) tell(event);
-      if (!write_at_ || *write_at_ <= clock_.now()) write_agent();
+      if (!write_at_ || wants_to_write_ || *write_at_ <= clock_.now()) write_agent();
     }
     return {};
   }
@@ -74,14 +75,18 @@ class KeeperLoop {
     return ::epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
   }
 
-  // A start is news to nobody but the record: it may wait for the end of a short process and travel with it.
+  // What a short process did travels together: its start waits a moment for its end, and both a little longer
+  // while at least as much waits for its turn here as has ended.
   void tell(const FromKeeper& event) {
-    const bool can_wait = std::holds_alternative<ProcessStarted>(event) && (out_.empty() || write_at_);
     append_frame(out_, event);
-    if (!can_wait)
-      write_at_.reset();
-    else if (!write_at_)
-      write_at_ = clock_.now() + start_hold_max;
+    Duration hold{0};
+    if (std::holds_alternative<ProcessEnded>(event)) ++ends_held_;
+    if (processes_.waiting() > 0 && processes_.waiting() >= ends_held_)
+      hold = report_hold_max;
+    else if (std::holds_alternative<ProcessStarted>(event))
+      hold = start_hold_max;
+    const TimePoint at = clock_.now() + hold;
+    write_at_ = std::min(write_at_.value_or(at), at);
   }
 
   int wait_time() const {  // in milliseconds, rounded up; forever when nothing is due
@@ -166,7 +171,8 @@ class KeeperLoop {
     } else if (const auto* forget = std::get_if<KeeperForget>(&message)) {
       processes_.forget(*forget);
     } else if (std::holds_alternative<KeeperAskList>(message)) {
-      tell(processes_.list());
+      append_frame(out_, FromKeeper(processes_.list()));
+      write_at_.reset();
       has_list_ = true;
     } else {
       quitting_ = true;
@@ -176,6 +182,7 @@ class KeeperLoop {
 
   void write_agent() {
     write_at_.reset();
+    ends_held_ = 0;
     while (agent_ && !out_.empty()) {
       const ssize_t put = ::send(agent_.get(), out_.data(), out_.size(), MSG_NOSIGNAL);
       if (put < 0 && errno == EINTR) continue;
@@ -204,6 +211,7 @@ class KeeperLoop {
   bool has_list_ = false;  // only then are changes of it told
   bool wants_to_write_ = false;
   std::optional<TimePoint> write_at_;  // what is in out_ may wait until then
+  std::size_t ends_held_ = 0;
   bool quitting_ = false;
   std::string in_;
   std::string out_;

@@ -87,6 +87,8 @@ Kind write_content(ByteWriter& out, const KeeperStart& start) {
   node::write(out, start.key);
   write(out, start.per_process);
   out.number(start.stop_grace.count());
+  out.number<std::uint8_t>(start.behind);
+  write(out, start.total);
   out.number(static_cast<std::uint32_t>(start.processes.size()));
   for (const KeeperProcess& process : start.processes) write(out, process);
   return Kind::start;
@@ -111,6 +113,12 @@ Kind write_content(ByteWriter& out, const KeeperList& list) {
   }
   out.number(static_cast<std::uint32_t>(list.ended.size()));
   for (const ProcessEnded& end : list.ended) node::write(out, end);
+  out.number(static_cast<std::uint32_t>(list.waiting.size()));
+  for (const WaitingAttempt& waiting : list.waiting) {
+    node::write(out, waiting.key);
+    out.number(static_cast<std::uint32_t>(waiting.ranks.size()));
+    for (const std::uint32_t rank : waiting.ranks) out.number(rank);
+  }
   return Kind::list;
 }
 Kind write_content(ByteWriter& out, const ProcessStarted& start) {
@@ -138,6 +146,8 @@ KeeperStart read_start(ByteReader& in) {
   start.key = read_key(in);
   start.per_process = read_resources(in);
   start.stop_grace = Duration(in.number<Duration::rep>());
+  start.behind = in.number<std::uint8_t>() != 0;
+  start.total = read_resources(in);
   start.processes.resize(in.count());
   for (KeeperProcess& process : start.processes) process = read_process(in);
   return start;
@@ -154,6 +164,12 @@ KeeperList read_list(ByteReader& in) {
   }
   list.ended.resize(in.count());
   for (ProcessEnded& end : list.ended) end = read_ended(in);
+  list.waiting.resize(in.count());
+  for (WaitingAttempt& waiting : list.waiting) {
+    waiting.key = read_key(in);
+    waiting.ranks.resize(in.count());
+    for (std::uint32_t& rank : waiting.ranks) rank = in.number<std::uint32_t>();
+  }
   return list;
 }
 

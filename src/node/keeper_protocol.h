@@ -24,12 +24,20 @@ struct KeptProcess {
   friend bool operator==(const KeptProcess&, const KeptProcess&) = default;
 };
 
-// Everything a keeper knows. An attempt that is in neither list never ran there: an intent is written down
-// before each start.
+// An attempt that waits for room.
+struct WaitingAttempt {
+  AttemptKey key;
+  std::vector<std::uint32_t> ranks;
+  friend bool operator==(const WaitingAttempt&, const WaitingAttempt&) = default;
+};
+
+// Everything a keeper knows. An attempt that is in no list never ran there: an intent is written down before
+// each start.
 struct KeeperList {
   std::vector<KeptProcess> running;
   std::vector<ProcessEnded> ended;  // not yet forgotten
   std::vector<std::string> notes;   // what this machine does not allow, in plain words
+  std::vector<WaitingAttempt> waiting;  // in the order they will start
   friend bool operator==(const KeeperList&, const KeeperList&) = default;
 };
 
@@ -50,6 +58,8 @@ struct KeeperStart {
   AttemptKey key;
   Resources per_process;  // memory is enforced where the machine allows it; 0: no limit
   Duration stop_grace{5'000'000};
+  bool behind = false;  // it starts when it fits into `total`, behind those that wait already
+  Resources total;      // of the node
   std::vector<KeeperProcess> processes;
   friend bool operator==(const KeeperStart&, const KeeperStart&) = default;
 };

@@ -123,6 +123,36 @@ TEST_P(KeeperTest, StartFailuresAndWhoseFaultTheyAre) {
   }
 }
 
+TEST_P(KeeperTest, BehindWaitsForRoom) {
+  const auto behind = [&](KeeperStart start) {
+    start.behind = true;
+    start.total = {.cores = 1000, .memory = 0, .gpus = 0};
+    return start;
+  };
+  keeper.send(keeper.script(1, "until [ -e go ]; do sleep 0.01; done"));
+  keeper.started();
+  keeper.send(behind(keeper.script(2, "exit 2")));
+  keeper.send(behind(keeper.command(3, {"no-such-command"})));
+  keeper.send(behind(keeper.script(4, "exit 4")));
+  keeper.send(behind(keeper.script(5, "exit 5")));
+  keeper.send(KeeperStop{attempt(4), Duration(0)});
+  const ProcessEnded stopped = keeper.ended();
+  EXPECT_EQ(stopped.key, attempt(4));
+  EXPECT_EQ(stopped.kind, ProcessEndKind::not_started);
+  keeper.disconnect();
+  keeper.connect();  // as another agent would
+  EXPECT_EQ(keeper.list.waiting,
+            (std::vector<WaitingAttempt>{{attempt(2), {0}}, {attempt(3), {0}}, {attempt(5), {0}}}));
+  ASSERT_TRUE(write_file_durably(keeper.folder + "/task-1/wd/go", "").has_value());
+  EXPECT_EQ(keeper.ended().key, attempt(1));
+  for (const std::uint32_t index : {2u, 3u, 5u}) {
+    if (index != 3) keeper.started();
+    const ProcessEnded end = keeper.ended();
+    EXPECT_EQ(end.key, attempt(index)) << "in their order, and a failed start gives its room back";
+    EXPECT_EQ(end.code, index == 3 ? 0 : static_cast<int>(index));
+  }
+}
+
 TEST_P(KeeperTest, FoldersAreMadeWithTheirParents) {
   KeeperStart start = keeper.command(1, {"true"});
   const std::string deep = keeper.folder + "/a/b/c/d";

@@ -14,7 +14,7 @@ std::string join(const std::vector<std::uint32_t>& numbers) {
 }  // namespace
 
 KeeperStart to_keeper(const StartOrder& order, const NodePlace& place) {
-  KeeperStart start{order.key, order.per_process, order.stop_grace, {}};
+  KeeperStart start{order.key, order.per_process, order.stop_grace, order.behind, place.total, {}};
   const std::string attempt = place.data + "/" + order.folder;
   const std::string outputs = attempt + "/outputs";
   const std::string shared = place.data + "/" + order.shared;
@@ -35,7 +35,7 @@ KeeperStart to_keeper(const StartOrder& order, const NodePlace& place) {
     for (const auto& [name, value] : ordered.environment) environment[name] = value;
     environment["SLIPWAY_OUTPUTS"] = outputs;
     if (!order.shared.empty()) environment["SLIPWAY_SHARED"] = shared;
-    if (place.has_gpus) environment["CUDA_VISIBLE_DEVICES"] = join(ordered.gpus);
+    if (place.total.gpus > 0) environment["CUDA_VISIBLE_DEVICES"] = join(ordered.gpus);
     for (const auto& [name, value] : environment) process.environment.push_back(name + "=" + value);
   }
   return start;

@@ -14,7 +14,7 @@ namespace slipway::node {
 struct NodePlace {
   std::string data;  // absolute; the folders of orders lie under it
   Environment base;  // what every process gets, unless the order says otherwise
-  bool has_gpus = false;
+  Resources total;   // of the node
 };
 
 KeeperStart to_keeper(const StartOrder& order, const NodePlace& place);

@@ -48,7 +48,21 @@ Processes::Processes(KeeperIdentity identity, CgroupPool cgroups, Journal journa
 // ── what the agent asks ──
 
 void Processes::start(KeeperStart start) {
-  if (start.processes.empty() || !attempts_.try_emplace(start.key).second) return;
+  if (start.processes.empty()) return;
+  const auto [attempt, is_new] = attempts_.try_emplace(start.key);
+  if (!is_new) return;
+  attempt->second.left = start.processes.size();
+  const Resources needs = start.per_process * static_cast<std::uint32_t>(start.processes.size());
+  if (start.behind) {
+    room_.wait(start.key, needs, start.total);
+    waiting_.emplace(start.key, std::move(start));
+  } else {
+    room_.take(start.key, needs);
+    intend(std::move(start));
+  }
+}
+
+void Processes::intend(KeeperStart start) {
   const TimePoint now = clock_.now();
   for (const KeeperProcess& process : start.processes) journal_.intend({start.key, process.rank, now});
   pending_.push_back(std::move(start));
@@ -58,10 +72,20 @@ void Processes::stop(const KeeperStop& stop) {
   start_pending();
   const auto found = attempts_.find(stop.key);
   if (found == attempts_.end()) return;
+  stop_waiting(stop.key);
   for (const Serial serial : std::vector<Serial>(found->second.running)) stop_tree(serial, stop.grace);
 }
 
+void Processes::stop_waiting(const AttemptKey& key) {
+  const auto waiting = waiting_.extract(key);
+  if (!waiting) return;
+  for (const KeeperProcess& process : waiting.mapped().processes)
+    did_not_start(waiting.mapped(), process.rank, ProcessEndKind::not_started,
+                  "stopped before it was started", false);
+}
+
 void Processes::stop_everything() {
+  for (const AttemptKey& key : room_.waiting_keys()) stop_waiting(key);
   start_pending();
   std::vector<Serial> serials;
   for (const auto& [serial, process] : running_) serials.push_back(serial);
@@ -72,7 +96,7 @@ void Processes::forget(const KeeperForget& forget) {
   start_pending();
   for (const AttemptKey& key : forget.keys) {
     const auto found = attempts_.find(key);
-    if (found == attempts_.end() || !found->second.running.empty()) continue;
+    if (found == attempts_.end() || found->second.left > 0) continue;
     journal_.forget(key);
     attempts_.erase(found);
   }
@@ -88,6 +112,10 @@ KeeperList Processes::list() {
         {{process.key, process.rank, process.end ? 0 : process.pid, process.started_at}, process.resources});
   for (const auto& [key, attempt] : attempts_)
     list.ended.insert(list.ended.end(), attempt.ended.begin(), attempt.ended.end());
+  for (const AttemptKey& key : room_.waiting_keys()) {
+    WaitingAttempt& waiting = list.waiting.emplace_back(WaitingAttempt{key, {}});
+    for (const KeeperProcess& process : waiting_.at(key).processes) waiting.ranks.push_back(process.rank);
+  }
   events_.clear();  // the list says it all
   return list;
 }
@@ -96,16 +124,19 @@ KeeperList Processes::list() {
 
 // Intents first: a keeper that is killed between the two leaves a process that the next one can know of.
 void Processes::start_pending() {
-  if (pending_.empty()) return;
-  const Result<void> written = journal_.flush();
-  for (const KeeperStart& start : std::exchange(pending_, {}))
-    for (const KeeperProcess& process : start.processes) {
-      if (written)
-        start_process(start, process);
-      else
-        start_failed(start, process.rank,
-                     "cannot write down that it will be started: " + written.error().what, false);
-    }
+  for (;;) {
+    while (const auto key = room_.next()) intend(std::move(waiting_.extract(*key).mapped()));
+    if (pending_.empty()) return;
+    const Result<void> written = journal_.flush();
+    for (const KeeperStart& start : std::exchange(pending_, {}))
+      for (const KeeperProcess& process : start.processes) {
+        if (written)
+          start_process(start, process);
+        else
+          start_failed(start, process.rank,
+                       "cannot write down that it will be started: " + written.error().what, false);
+      }
+  }
 }
 
 void Processes::start_process(const KeeperStart& start, const KeeperProcess& process) {
@@ -142,10 +173,15 @@ void Processes::start_process(const KeeperStart& start, const KeeperProcess& pro
 
 void Processes::start_failed(const KeeperStart& start, std::uint32_t rank, std::string why,
                              bool users_fault) {
+  did_not_start(start, rank, ProcessEndKind::start_failed, std::move(why), users_fault);
+}
+
+void Processes::did_not_start(const KeeperStart& start, std::uint32_t rank, ProcessEndKind kind,
+                              std::string why, bool users_fault) {
   ProcessEnded end;
   end.key = start.key;
   end.rank = rank;
-  end.kind = ProcessEndKind::start_failed;
+  end.kind = kind;
   end.users_fault = users_fault;
   end.detail = std::move(why);
   end.started_at = end.ended_at = clock_.now();
@@ -228,7 +264,9 @@ void Processes::finish(Serial serial) {
 
 void Processes::note_end(ProcessEnded end) {
   journal_.end(end);
-  attempts_[end.key].ended.push_back(end);
+  Attempt& attempt = attempts_[end.key];
+  attempt.ended.push_back(end);
+  if (--attempt.left == 0) room_.release(end.key);
   events_.emplace_back(std::move(end));
 }
 

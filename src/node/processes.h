@@ -16,6 +16,7 @@
 #include "node/journal.h"
 #include "node/keeper_protocol.h"
 #include "node/process_tree.h"
+#include "node/room.h"
 
 namespace slipway::node {
 
@@ -43,6 +44,7 @@ class Processes {
 
   KeeperList list();
   bool has_running() const { return !running_.empty(); }
+  std::size_t waiting() const { return room_.waiting(); }
   Result<void> remove_groups() { return cgroups_.remove(); }
 
  private:
@@ -61,15 +63,20 @@ class Processes {
     std::optional<ProcessEnded> end;  // of the first process; the rest of the tree is still there
   };
   struct Attempt {
+    std::size_t left = 0;  // processes that have not ended
     std::vector<std::uint32_t> running;
     std::vector<ProcessEnded> ended;
   };
   using Serial = std::uint32_t;  // of a process, in this keeper's life
   using Running = std::map<Serial, Process>;
 
+  void intend(KeeperStart start);
+  void stop_waiting(const AttemptKey& key);
   void start_pending();
   void start_process(const KeeperStart& start, const KeeperProcess& process);
   void start_failed(const KeeperStart& start, std::uint32_t rank, std::string why, bool users_fault);
+  void did_not_start(const KeeperStart& start, std::uint32_t rank, ProcessEndKind kind, std::string why,
+                     bool users_fault);
   void settle(Serial serial);
   void finish(Serial serial);
   void stop_tree(Serial serial, Duration grace);
@@ -91,7 +98,9 @@ class Processes {
   const Clock& clock_;
 
   Serial last_serial_ = 0;
-  std::vector<KeeperStart> pending_;  // their intents are in the journal's buffer
+  Room room_;
+  std::map<AttemptKey, KeeperStart> waiting_;  // for room
+  std::vector<KeeperStart> pending_;           // their intents are in the journal's buffer
   Running running_;
   std::unordered_map<pid_t, Serial> by_pid_;
   std::map<AttemptKey, Attempt> attempts_;

@@ -25,6 +25,10 @@ node::KeeperList SimNode::list() const {
   node::KeeperList list;
   for (const auto& [key, running] : running_) list.running.push_back({running.started, running.resources});
   for (const auto& [key, ended] : ended_) list.ended.push_back(ended);
+  for (const AttemptKey& key : room_.waiting_keys()) {
+    node::WaitingAttempt& waiting = list.waiting.emplace_back(node::WaitingAttempt{key, {}});
+    for (const ProcessStart& process : waiting_.at(key).processes) waiting.ranks.push_back(process.rank);
+  }
   return list;
 }
 
@@ -45,26 +49,56 @@ void SimNode::kill_keeper(TimePoint now) {
     ended_[key] = {key.first,         key.second, ProcessEndKind::lost, 0,  true,
                    "the keeper died", {},         running.started.time, now};
   }
+  room_ = {};
+  waiting_.clear();
+  left_.clear();
   agent_->keeper_connected(list(), now);
 }
 
 void SimNode::reinstall(TimePoint now) {
   running_.clear();
   ended_.clear();
+  room_ = {};
+  waiting_.clear();
+  left_.clear();
   instance_ = std::to_string(random_.next());
   restart_agent(now);
 }
 
-void SimNode::start(const StartOrder& order, TimePoint now) {
+void SimNode::start(StartOrder order, TimePoint now) {
+  left_[order.key] = order.processes.size();
+  const Resources needs = order.per_process * static_cast<std::uint32_t>(order.processes.size());
+  if (!order.behind) {
+    room_.take(order.key, needs);
+    return begin(order, now);
+  }
+  room_.wait(order.key, needs, total_);
+  waiting_.emplace(order.key, std::move(order));
+  start_waiting(now);
+}
+
+void SimNode::start_waiting(TimePoint now) {
+  while (const auto key = room_.next()) begin(waiting_.extract(*key).mapped(), now);
+}
+
+void SimNode::note_end(ProcessEnded end, TimePoint now) {
+  ended_[{end.key, end.rank}] = end;
+  agent_->ended(end);
+  if (--left_.at(end.key) > 0) return;
+  left_.erase(end.key);
+  room_.release(end.key);
+  start_waiting(now);
+}
+
+void SimNode::begin(const StartOrder& order, TimePoint now) {
   for (const ProcessStart& process : order.processes) {
     const std::pair key{order.key, process.rank};
     if (!ledger_.begun.insert(key).second && ledger_.broken.empty())
       ledger_.broken = fmt::format("process {} of {} was started twice", process.rank, to_string(order.key));
     if (random_.chance(0.02)) {
-      ended_[key] = {
-          order.key, process.rank, ProcessEndKind::start_failed, 0, random_.chance(0.5), "no such file", {},
-          now,       now};
-      agent_->ended(ended_[key]);
+      note_end({order.key, process.rank, ProcessEndKind::start_failed, 0, random_.chance(0.5), "no such file",
+                {}, now, now},
+               now);
       continue;
     }
     Running running;
@@ -82,11 +116,9 @@ void SimNode::start(const StartOrder& order, TimePoint now) {
 void SimNode::end(std::pair<AttemptKey, std::uint32_t> key, ProcessEndKind kind, int code, TimePoint now) {
   const auto found = running_.find(key);
   if (found == running_.end()) return;
-  ended_[key] = {
-      key.first, key.second, kind, code, true, "", {1 << 20, Duration(1000)}, found->second.started.time,
-      now};
+  const TimePoint started_at = found->second.started.time;
   running_.erase(found);
-  agent_->ended(ended_[key]);
+  note_end({key.first, key.second, kind, code, true, "", {1 << 20, Duration(1000)}, started_at, now}, now);
 }
 
 void SimNode::run(TimePoint now) {
@@ -117,8 +149,12 @@ void SimNode::carry_out(TimePoint now) {
       } else if (auto* stage = std::get_if<node::effect::Stage>(&effect)) {
         agent_->staged(stage->key, Result<void>{}, now);
       } else if (auto* begin = std::get_if<node::effect::Start>(&effect)) {
-        start(begin->order, now);
+        start(std::move(begin->order), now);
       } else if (auto* stop = std::get_if<node::effect::Stop>(&effect)) {
+        if (const auto waiting = waiting_.extract(stop->key))
+          for (const ProcessStart& process : waiting.mapped().processes)
+            note_end({stop->key, process.rank, ProcessEndKind::not_started, 0, false, "stopped", {}, now, now},
+                     now);
         for (auto& [key, running] : running_)
           if (key.first == stop->key) {
             const TimePoint at = now + Duration(random_.between(0, stop->grace.count()));

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "node/core.h"
+#include "node/room.h"
 
 namespace slipway::sim {
 
@@ -59,7 +60,10 @@ class SimNode {
     int code;
   };
   node::KeeperList list() const;
-  void start(const StartOrder& order, TimePoint now);
+  void start(StartOrder order, TimePoint now);
+  void begin(const StartOrder& order, TimePoint now);
+  void start_waiting(TimePoint now);
+  void note_end(ProcessEnded end, TimePoint now);
   void end(std::pair<AttemptKey, std::uint32_t> key, ProcessEndKind kind, int code, TimePoint now);
   void make_agent();
 
@@ -71,6 +75,9 @@ class SimNode {
   std::unique_ptr<node::AgentCore> agent_;
   std::map<std::pair<AttemptKey, std::uint32_t>, Running> running_;
   std::map<std::pair<AttemptKey, std::uint32_t>, ProcessEnded> ended_;
+  node::Room room_;
+  std::map<AttemptKey, StartOrder> waiting_;   // for room
+  std::map<AttemptKey, std::size_t> left_;  // processes that have not ended
   bool quit_ = false;
 };
 
