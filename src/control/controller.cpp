@@ -157,14 +157,6 @@ void Controller::run_timer(const Timer& timer) {
           timers_.insert({node.heard_at + lost_after, TimerKind::node_silence, {}, timer.node, {}});
       }
       break;
-    case TimerKind::heartbeat:
-      if (const auto found = nodes_.find(timer.node); found != nodes_.end() && found->second.session) {
-        Node& node = found->second;
-        const Duration every = heartbeat_of(node);
-        if (node.sent_at + every <= now_) orders_to(node);
-        timers_.insert({std::max(node.sent_at, now_) + every, TimerKind::heartbeat, {}, timer.node, {}});
-      }
-      break;
     case TimerKind::look_again:
       if (const auto found = pools_.find(timer.pool); found != pools_.end()) found->second.changed = true;
       break;

@@ -38,7 +38,7 @@ struct Settings {
   Duration reserve_after{30'000'000};
   Duration retry_wait_first{1'000'000};  // doubled with each retry, plus up to half of itself at random
   Duration retry_wait_max{60'000'000};
-  Duration heartbeat_max{500'000};
+  Duration heartbeat_max{700'000};
 };
 
 struct Caller {
@@ -197,12 +197,12 @@ class Controller {
     std::optional<sched::Reservation> reservation;
     bool changed = true;  // something that could let a task start
   };
-  enum class TimerKind : std::uint8_t { retry, wall_time, node_silence, heartbeat, look_again };
+  enum class TimerKind : std::uint8_t { retry, wall_time, node_silence, look_again };
   struct Timer {
     TimePoint at;
     TimerKind kind;
     AttemptKey key;    // retry (attempt 0), wall_time
-    NodeId node;       // node_silence, heartbeat
+    NodeId node;       // node_silence
     std::string pool;  // look_again: "workspace/name"
     friend auto operator<=>(const Timer&, const Timer&) = default;
   };

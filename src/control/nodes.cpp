@@ -16,7 +16,7 @@ Controller::Node* Controller::find_node(const std::string& workspace, const std:
 
 Duration Controller::heartbeat_of(const Node& node) const {
   return std::min(settings_.heartbeat_max,
-                  pools_.at(node.record.workspace + "/" + node.record.pool).record.lost_after / 4);
+                  pools_.at(node.record.workspace + "/" + node.record.pool).record.lost_after / 3);
 }
 
 bool Controller::is_usable(const Node& node) const {
@@ -105,7 +105,7 @@ void Controller::hello(SessionId session, const Caller& caller, const Hello& hel
   if (node && node->session && node->record.instance != hello.instance) {
     // Alive a moment ago: a second agent with its name. Silent for a while: perhaps the same machine after a
     // restart, which may try again until the old connection has timed out.
-    const bool alive = node->heard_at + 3 * heartbeat_of(*node) > now_;
+    const bool alive = node->heard_at + 2 * heartbeat_of(*node) > now_;
     return refuse(session,
                   fmt::format("a node called {} is already connected, from {} ({})", hello.name,
                               node->record.host, node->record.address),
@@ -153,7 +153,6 @@ void Controller::welcome(Node& node, SessionId session, const Hello& hello) {
   touch(node);
   const Duration every = heartbeat_of(node);
   outputs_.messages.emplace_back(session, Welcome{node.record.id, every, 4 * every});
-  timers_.insert({now_ + every, TimerKind::heartbeat, {}, node.record.id, {}});
   timers_.insert({now_ + pool_of(node).record.lost_after, TimerKind::node_silence, {}, node.record.id, {}});
   reconcile(node, hello, same_instance);
   if (was_away)
@@ -271,6 +270,8 @@ void Controller::report(SessionId session, const Report& report) {
     return;
   }
   node.received = report.number;
+  // A node that is alive says something at every heartbeat; the answers are ours, so no timer is needed.
+  if (node.sent_at + heartbeat_of(node) / 2 <= now_) orders_to(node);
   const NodeId id = node.record.id;
   for (const ProcessStarted& started : report.started)
     if (node.attempts.contains(started.key)) process_started(started);

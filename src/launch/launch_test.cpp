@@ -39,7 +39,7 @@ TEST(Launch, RanksAreCountedOverTheNodes) {
   EXPECT_EQ(variable(last, "SLIPWAY_TASK_INDEX"), "3");
   EXPECT_EQ(variable(last, "SLIPWAY_ATTEMPT"), "2");
   EXPECT_EQ(last.stdout_name, "stdout-3.txt");
-  EXPECT_EQ(orders[0].folder, "workspaces/default/jobs/job_7/sweep[3]/attempt-2");
+  EXPECT_EQ(orders[0].folder, "workspaces/default/jobs/job_7/sweep[3].2");
 }
 
 TEST(Launch, AStringRunsUnderTheShellAndOneProcessHasPlainNames) {

@@ -24,7 +24,7 @@ class StagingTest : public ::testing::Test {
  protected:
   TemporaryFolder base;
   std::string store = base.path + "/blobs";
-  std::string wd = base.path + "/jobs/job_1/task/attempt-1/wd";
+  std::string wd = base.path + "/jobs/job_1/task.1/wd";
   Blobs blobs{store, {}};
 
   void keep(const std::string& content) {

@@ -145,7 +145,7 @@ TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
     EXPECT_EQ(parse_from_agent(format(message)).value(), message);
   StartOrder start;
   start.key = key;
-  start.folder = "workspaces/default/jobs/job_7/t/attempt-3";
+  start.folder = "workspaces/default/jobs/job_7/t.3";
   start.behind = true;
   start.processes = {{1, {"a", "b=c"}, {{"X", "y=z"}, {"E", ""}}, "stdout.txt", "stderr.txt", "wd", {2, 3}}};
   const Orders orders{4, {start}, {{key, Duration(5)}}, {key}, true};
