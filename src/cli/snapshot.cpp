@@ -27,6 +27,10 @@ tl::unexpected<Error> refused(std::string what, std::string hint) {
   return fail(ErrorCode::invalid, std::move(what), std::move(hint));
 }
 
+std::string link_hint() {
+  return fmt::format("copy what it points to, or leave it out with a line in {}", ignore_file_name);
+}
+
 struct Rules {         // the ignore files from the root down to one folder
   std::string folder;  // relative, empty for the root
   IgnoreFile file;
@@ -58,6 +62,7 @@ class Walk {
     }
     std::sort(snapshot_.entries.begin(), snapshot_.entries.end(),
               [](const SnapshotEntry& a, const SnapshotEntry& b) { return a.path < b.path; });
+    if (auto inside = check_links(snapshot_); !inside) return refused(inside.error().what, link_hint());
     return std::move(snapshot_);
   }
 
@@ -125,19 +130,12 @@ class Walk {
     std::error_code error;
     const std::string target = std::filesystem::read_symlink(absolute(path), error).string();
     if (error) return refused(fmt::format("cannot read the link '{}': {}", path, error.message()), "");
-    const auto leads_out = [&] {
-      return refused(
-          fmt::format("the link '{}' leads out of the source folder, to '{}'", path, target),
-          fmt::format("copy what it points to, or leave it out with a line in {}", ignore_file_name));
-    };
-    Snapshot alone;
-    alone.entries.push_back({.path = path, .kind = SnapshotKind::link, .hash = {}, .target = target});
-    if (!validate(alone)) return leads_out();
-    // By its letters it stays inside; a link on its way may still lead it out, to what is there or not yet.
+    // check_links knows what the snapshot has; here a link that is left out of it may lead out, too.
     const std::filesystem::path meant = std::filesystem::path(absolute(path)).parent_path() / target;
     const std::string resolved = std::filesystem::weakly_canonical(meant, error).string();
     if (!error && resolved != resolved_root_ && !resolved.starts_with(resolved_root_ + "/"))
-      return leads_out();
+      return refused(fmt::format("the link '{}' leads out of the folder, to '{}'", path, target),
+                     link_hint());
     return target;
   }
 

@@ -78,7 +78,11 @@ TEST(Snapshot, RefusesLinksThatLeadOut) {
                       {"up and down again stays inside", "sub/l", "../x", false},
                       {"dangling inside is the user's choice", "l", "nowhere", false},
                       {"through another link", "l", "sub/up/../x", true},
-                      {"through another link, to nothing", "l", "sub/up/../nowhere", true}};
+                      {"through another link, to nothing", "l", "sub/up/../nowhere", true},
+                      {"through a link to nothing", "l", "sub/later/../..", true},
+                      {"through a link that is left out", "l", "left_out/x", true},
+                      {"absolute, though inside", "l", "/proc/self/cwd", true},
+                      {"in a circle", "l", "l", true}};
   for (const Row& row : rows) {
     SCOPED_TRACE(row.rule);
     const TemporaryFolder outside;
@@ -87,6 +91,10 @@ TEST(Snapshot, RefusesLinksThatLeadOut) {
     outside.write("x", "");
     // sub/up is the folder itself: by its letters sub/up/../x stays inside, in truth it does not.
     std::filesystem::create_directory_symlink("..", outside.path("in/sub/up"));
+    // Nothing to resolve on this disk, but a job may make what it leads to.
+    std::filesystem::create_symlink("../nowhere", outside.path("in/sub/later"));
+    outside.write("in/.slipwayignore", "left_out\n");
+    std::filesystem::create_symlink("..", outside.path("in/left_out"));
     std::filesystem::create_symlink(row.target, outside.path(std::string("in/") + row.link));
     const Result<Snapshot> snapshot = take_snapshot(outside.path("in"));
     EXPECT_EQ(!snapshot, row.refused);

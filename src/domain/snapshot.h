@@ -28,8 +28,12 @@ struct Snapshot {
 
 constexpr Bytes snapshot_size_max = 2ull << 30;
 
-// Refuses absolute paths, '..', duplicates, links that lead out and malformed hashes: a manifest comes from
-// outside.
+// Refuses absolute paths, '..', duplicates, what lies behind a link or a file, links that lead out and
+// malformed hashes: a manifest comes from outside.
 Result<void> validate(const Snapshot& snapshot);
+
+// The part of it that asks no hashes: a link may lead nowhere, but neither out of the folder, by itself or
+// through other links, nor in a circle.
+Result<void> check_links(const Snapshot& snapshot);
 
 }  // namespace slipway

@@ -60,16 +60,13 @@ class Layout {  // the folder being filled
   Layout(Fd root, Blobs& blobs) : root_(std::move(root)), blobs_(blobs) {}
 
   Result<void> add(const SnapshotEntry& entry) {
+    // Entered, not only made: what lies there already may be a link.
+    if (entry.kind == SnapshotKind::folder) return enter(entry.path);
     const std::size_t slash = entry.path.rfind('/');
     const std::string parent = slash == std::string::npos ? "" : entry.path.substr(0, slash);
     const std::string name = entry.path.substr(slash + 1);  // npos + 1 is 0
     if (auto entered = enter(parent); !entered) return entered;
-    switch (entry.kind) {
-      case SnapshotKind::folder: return make_folder(folder(), name, entry.path);
-      case SnapshotKind::link: return make_link(entry, name);
-      case SnapshotKind::file: return make_file(entry, name);
-    }
-    return {};
+    return entry.kind == SnapshotKind::link ? make_link(entry, name) : make_file(entry, name);
   }
 
  private:

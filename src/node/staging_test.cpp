@@ -87,12 +87,19 @@ TEST_F(StagingTest, NothingIsWrittenThroughALink) {
       {{link("d", outside), file("d/x", "evil")}},
       {{link("d", "../../../../../outside"), folder("d/sub")}},
       {{link("d", outside), link("d/l", "/etc")}},
+      {{link("d", outside), folder("d")}},
+      {{folder("d"), link("d", outside), file("d/x", "evil")}},
+      {{file("d/x", "evil"), link("d", outside)}},
+      {{folder("in"), link("d", "in"), file("d/x", "evil")}},
+      {{file("d/x/y", "evil"), link("d/x", outside), file("d/x/z", "evil")}},
   };
   for (const Snapshot& snapshot : manifests) {
     EXPECT_FALSE(validate(snapshot).has_value());
     EXPECT_FALSE(lay_out(snapshot, blobs, wd).has_value());
     EXPECT_TRUE(std::filesystem::is_empty(outside));
+    std::filesystem::remove_all(wd);
   }
+  ASSERT_TRUE(make_folders(wd).has_value());
   // A link that lies where a file should go is replaced, not followed.
   ASSERT_TRUE(write_file_durably(outside + "/target", "safe").has_value());
   std::filesystem::create_symlink(outside + "/target", wd + "/x");
@@ -141,6 +148,9 @@ TEST_F(StagingTest, ManifestsAreChecked) {
   const std::string evil = wire::format(Snapshot{{file("../x", "data")}});
   keep(evil);
   EXPECT_FALSE(blobs.manifest(sha256_hex(evil)).has_value());
+  const std::string out = wire::format(Snapshot{{link("a/b/d", "../.."), link("l", "a/b/d/..")}});
+  keep(out);
+  EXPECT_FALSE(blobs.manifest(sha256_hex(out)).has_value());
   keep("not a manifest");
   EXPECT_FALSE(blobs.manifest(sha256_hex("not a manifest")).has_value());
 }

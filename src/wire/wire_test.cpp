@@ -175,6 +175,7 @@ TEST(Snapshot, RoundTripAndEvilManifests) {
     EXPECT_TRUE(refused({path, SnapshotKind::folder})) << path;
   for (const char* target : {"/etc/passwd", "../x", "a/../../x", ""})
     EXPECT_TRUE(refused({"link", SnapshotKind::link, false, "", 0, target})) << target;
+  EXPECT_TRUE(refused({"link", SnapshotKind::link, false, "", 0, std::string("..\0x", 4)}));
   EXPECT_TRUE(refused({"f", SnapshotKind::file, false, "../../etc", 1, ""}));
   const Snapshot through{{{"l", SnapshotKind::link, false, "", 0, "."}, {"l/x", SnapshotKind::folder}}};
   EXPECT_FALSE(parse_snapshot(format(through)));
