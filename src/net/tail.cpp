@@ -68,7 +68,7 @@ bool FileWatcher::Impl::Watches::open() {
   inotify = Fd(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   if (!inotify) return false;
   readable = loop.watch(inotify.get(), [weak = weak_from_this()] {
-    if (const auto watches = weak.lock()) watches->on_events();
+    if (const auto self = weak.lock()) self->on_events();
   });
   if (!readable) inotify.reset();
   return readable != nullptr;

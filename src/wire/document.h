@@ -25,9 +25,25 @@ struct Value {
   std::vector<Value> items;
   std::vector<std::pair<std::string, Value>> fields;
 
+  // Defaulted below: clang asks whether a pair of text and Value can be copied, which only a whole Value can
+  // answer.
+  Value();
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
+
   const Value* find(std::string_view key) const;
   Value* find(std::string_view key);
 };
+inline Value::Value() = default;
+inline Value::Value(const Value&) = default;
+inline Value::Value(Value&&) noexcept = default;
+inline Value& Value::operator=(const Value&) = default;
+inline Value& Value::operator=(Value&&) noexcept = default;
+inline Value::~Value() = default;
+
 std::string_view describe(Value::Kind kind);  // "a list", "text", …
 
 // `name` is what messages call the text: the file's name, or "the request".
