@@ -218,6 +218,9 @@ TEST(FindData, LooksWhereItSaysAndTellsWhatItFound) {
   EXPECT_EQ(find_data({.folder = home.path(), .dataset = "mnist"}, places).value().name, "mnist");
   EXPECT_EQ(find_data({}, {.home = "", .packages = "/nowhere", .cache = ""}).value().name, "synthetic");
   EXPECT_EQ(find_data({.folder = "synthetic", .dataset = ""}, places).value().name, "synthetic");
+  const DataPlaces drawn{.home = "synthetic", .packages = packages.path(), .cache = ""};
+  EXPECT_EQ(find_data({}, drawn).value().name, "synthetic")
+      << "a wish for drawn digits comes before packages";
   const auto absent = find_data({.folder = "", .dataset = "cifar10"}, places);
   EXPECT_EQ(absent.error().code, ErrorCode::not_found);
   EXPECT_EQ(find_data({.folder = "", .dataset = "minst"}, places).error().hint, "did you mean mnist?");

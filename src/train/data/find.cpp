@@ -83,6 +83,7 @@ Result<DataPair> find_data(const DataChoice& choice, const DataPlaces& places) {
         near.empty() ? "--dataset takes mnist, fashion-mnist or cifar10" : "did you mean " + near + "?");
   }
   if (!choice.folder.empty()) return read_named(choice, places.cache);
+  if (choice.dataset.empty() && places.home == "synthetic") return draw_digits(choice.seed);
   for (const std::string& root : {places.home, places.packages}) {
     if (root.empty()) continue;
     for (const std::string& name : names)

@@ -15,7 +15,7 @@ struct DataChoice {
 
 // Where searching looks, in order.
 struct DataPlaces {
-  std::string home;  // $SLIPWAY_DATA: a folder with mnist/, fashion-mnist/, cifar10/ below it
+  std::string home;  // $SLIPWAY_DATA: a folder with mnist/, fashion-mnist/, cifar10/ below it, or "synthetic"
   std::string packages = "/usr/share/datasets";  // where Debian's dataset packages put them
   std::string cache;                             // where unpacked copies are kept; may be empty
 };
