@@ -1,9 +1,11 @@
-// Fully connected layers: our sparse kernels on the raw bytes of the first layer, oneDNN's sgemm elsewhere.
+// Fully connected layers: our sparse kernels on the raw bytes of the first layer, our own product for narrow
+// layers such as the last, oneDNN's sgemm for the rest.
 #include <oneapi/dnnl/dnnl.h>
 
 #include <cstring>
 
 #include "base/check.h"
+#include "train/nn/aligned.h"
 #include "train/nn/layer.h"
 
 namespace slipway::train {
@@ -19,7 +21,11 @@ class Dense final : public Layer {
         inputs_(static_cast<std::size_t>(place.input.shape.size())),
         in_stride_(place.input.stride),
         units_(static_cast<std::size_t>(units)),
-        width_(output().stride) {}
+        width_(output().stride),
+        // The product writes whole registers, also of what flows back.
+        is_narrow_(units <= narrow_max && in_stride_ % 16 == 0 && in_stride_ >= round_up_16(inputs_)) {
+    if (is_narrow_) turned_.resize(units_ * in_stride_);
+  }
 
   std::vector<Parameter> parameters() const override {
     const int inputs = static_cast<int>(inputs_), units = static_cast<int>(units_);
@@ -33,7 +39,10 @@ class Dense final : public Layer {
       kernels().sparse_forward(*pass.sparse, parameters, bias, width_, out);
       return;
     }
-    multiply('N', 'N', batch_, width_, inputs_, in, in_stride_, parameters, width_, out, width_);
+    if (is_narrow_)
+      kernels().multiply({in, in_stride_, 1, parameters, width_, out, width_, batch_, width_, inputs_});
+    else
+      multiply('N', 'N', batch_, width_, inputs_, in, in_stride_, parameters, width_, out, width_);
     kernels().add_bias(out, batch_, width_, bias);
   }
 
@@ -41,11 +50,18 @@ class Dense final : public Layer {
                 float* d_in, float* gradients) override {
     if (pass.columns != nullptr)
       kernels().sparse_gradient(*pass.columns, d_out, width_, gradients);
+    else if (is_narrow_)
+      kernels().multiply({in, 1, in_stride_, d_out, width_, gradients, width_, inputs_, width_, batch_});
     else
       multiply('T', 'N', inputs_, width_, batch_, in, in_stride_, d_out, width_, gradients, width_);
     kernels().column_sums(d_out, batch_, width_, gradients + inputs_ * width_);
-    if (d_in != nullptr)
-      multiply('N', 'T', batch_, inputs_, width_, d_out, width_, parameters, width_, d_in, in_stride_);
+    if (d_in == nullptr) return;
+    if (!is_narrow_)
+      return multiply('N', 'T', batch_, inputs_, width_, d_out, width_, parameters, width_, d_in, in_stride_);
+    for (std::size_t u = 0; u < units_; ++u)
+      for (std::size_t i = 0; i < inputs_; ++i) turned_[u * in_stride_ + i] = parameters[i * width_ + u];
+    kernels().multiply(
+        {d_out, width_, 1, turned_.data(), in_stride_, d_in, in_stride_, batch_, in_stride_, units_});
   }
 
   void to_plain(std::size_t which, const float* own, float* plain) const override {
@@ -71,8 +87,11 @@ class Dense final : public Layer {
     SLIPWAY_CHECK(status == dnnl_success);
   }
 
+  static constexpr int narrow_max = 64;
   std::string name_;
   std::size_t batch_, inputs_, in_stride_, units_, width_;
+  bool is_narrow_;
+  Flat turned_;  // the weights, units x inputs
 };
 
 }  // namespace

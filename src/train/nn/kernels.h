@@ -23,6 +23,18 @@ struct SparseColumns {
   std::size_t columns;
 };
 
+// c[rows x width] = a[rows x inner] times b[inner x width]; width is a multiple of 16. The element (i, k) of a
+// is a[i * a_row + k * a_step], so that a may be turned.
+struct Product {
+  const float* a;
+  std::size_t a_row, a_step;
+  const float* b;
+  std::size_t b_row;
+  float* c;
+  std::size_t c_row;
+  std::size_t rows, width, inner;
+};
+
 struct AdamRates {
   float rate;  // with bias correction folded in
   float beta1, beta2, epsilon;
@@ -35,6 +47,9 @@ struct Kernels {
   void (*sparse_forward)(const SparseRows& x, const float* w, const float* bias, std::size_t width, float* y);
   // dw[columns x width] = x^T d, all of dw written.
   void (*sparse_gradient)(const SparseColumns& x, const float* d, std::size_t width, float* dw);
+
+  // For small products: a large one is oneDNN's, which first takes tens of milliseconds to write its code.
+  void (*multiply)(const Product& product);
 
   void (*add_bias)(float* y, std::size_t rows, std::size_t width, const float* bias);
   void (*column_sums)(const float* d, std::size_t rows, std::size_t width, float* sums);

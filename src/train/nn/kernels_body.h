@@ -153,6 +153,36 @@ void sparse_gradient(const SparseColumns& x, const float* d, std::size_t width, 
       [&](std::size_t at) { sparse_gradient_block<1>(x, d, width, at, dw); });
 }
 
+// M rows by R registers of the product stay in registers while the inner dimension streams by.
+template <std::size_t R, std::size_t M>
+SLIPWAY_INLINE void multiply_block(const Product& p, std::size_t row, std::size_t at) {
+  V sum[M][R] = {};
+  for (std::size_t k = 0; k < p.inner; ++k) {
+    V b[R];
+    for (std::size_t j = 0; j < R; ++j) b[j] = load(p.b + k * p.b_row + at + j * lanes);
+    for (std::size_t i = 0; i < M; ++i) {
+      const float a = p.a[(row + i) * p.a_row + k * p.a_step];
+      for (std::size_t j = 0; j < R; ++j) sum[i][j] += a * b[j];
+    }
+  }
+  for (std::size_t i = 0; i < M; ++i)
+    for (std::size_t j = 0; j < R; ++j) store(p.c + (row + i) * p.c_row + at + j * lanes, sum[i][j]);
+}
+template <std::size_t R>
+SLIPWAY_INLINE void multiply_columns(const Product& p, std::size_t at) {
+  constexpr std::size_t rows = (SLIPWAY_LANES == 16 ? 24 : 12) / R;  // as many sums as there are registers
+  std::size_t row = 0;
+  if constexpr (rows > 1)
+    for (; row + rows <= p.rows; row += rows) multiply_block<R, rows>(p, row, at);
+  for (; row < p.rows; ++row) multiply_block<R, 1>(p, row, at);
+}
+void multiply(const Product& p) {
+  in_blocks(
+      p.width, [&](std::size_t at) { multiply_columns<8>(p, at); },
+      [&](std::size_t at) { multiply_columns<7>(p, at); }, [&](std::size_t at) { multiply_columns<4>(p, at); },
+      [&](std::size_t at) { multiply_columns<1>(p, at); });
+}
+
 void add_bias(float* y, std::size_t rows, std::size_t width, const float* bias) {
   for (std::size_t r = 0; r < rows; ++r) each(bias, y + r * width, width, [](V b, V v) { return v + b; });
 }
@@ -297,6 +327,7 @@ extern const Kernels set;
 const Kernels set = {SLIPWAY_SET_NAME,
                      sparse_forward,
                      sparse_gradient,
+                     multiply,
                      add_bias,
                      column_sums,
                      relu,

@@ -116,6 +116,33 @@ TEST(Kernels, SparseProductsMatchDenseOnes) {
     }
 }
 
+TEST(Kernels, ProductsMatchPlainLoops) {
+  struct Sizes {
+    std::size_t rows, width, inner;
+    bool turned;
+  };
+  const Sizes cases[] = {{1, 16, 1, false},    {5, 16, 7, true},    {25, 16, 100, false}, {100, 16, 100, true},
+                         {3, 112, 10, false},  {7, 64, 33, true},   {13, 208, 5, false},  {24, 128, 17, true},
+                         {49, 240, 3, false},  {100, 48, 61, true}};
+  for (const Kernels* k : all_sets())
+    for (const auto& [rows, width, inner, turned] : cases) {
+      SCOPED_TRACE(std::string(k->name) + " " + std::to_string(rows) + " x " + std::to_string(width));
+      const std::size_t a_row = turned ? 1 : inner + 3, a_step = turned ? rows + 2 : 1;
+      const std::vector<float> a = noise((rows + 2) * (inner + 3), 1), b = noise(inner * (width + 16), 2);
+      std::vector<float> c(rows * (width + 5), 77);
+      k->multiply({a.data(), a_row, a_step, b.data(), width + 16, c.data(), width + 5, rows, width, inner});
+      for (std::size_t i = 0; i < rows; ++i) {
+        for (std::size_t j = 0; j < width; ++j) {
+          double sum = 0;
+          for (std::size_t q = 0; q < inner; ++q)
+            sum += static_cast<double>(a[i * a_row + q * a_step]) * b[q * (width + 16) + j];
+          ASSERT_NEAR(c[i * (width + 5) + j], sum, 1e-4 * std::sqrt(static_cast<double>(inner)));
+        }
+        ASSERT_EQ(c[i * (width + 5) + width], 77) << "nothing is written beside it";
+      }
+    }
+}
+
 TEST(Kernels, SumsAndBiases) {
   for (const Kernels* k : all_sets())
     for (const std::size_t n : sizes) {
