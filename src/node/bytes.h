@@ -45,6 +45,14 @@ class ByteReader {  // past the end everything reads as zero or empty, and is_ok
     ok_ = false;
     return 0;
   }
+  // One byte that names something from 0 up to `last`.
+  template <class Enum>
+  Enum choice(Enum last) {
+    const auto value = number<std::uint8_t>();
+    if (value <= static_cast<std::uint8_t>(last)) return static_cast<Enum>(value);
+    ok_ = false;
+    return Enum{};
+  }
   bool is_ok() const { return ok_; }
   bool is_done() const { return ok_ && bytes_.empty(); }
 

@@ -96,10 +96,11 @@ class Replay {  // what the records of a journal add up to
       }
       case RecordKind::end: {
         ProcessEnded end = read_ended(in);
+        if (!in.is_done()) return false;  // before an end that never was takes the place of the intent
         const Name name{end.key, end.rank};
         open_.erase(name);
         ended_[name] = std::move(end);
-        return in.is_done();
+        return true;
       }
       case RecordKind::forget: {
         const AttemptKey key = read_key(in);

@@ -68,6 +68,16 @@ TEST_F(JournalTest, ATornEndIsAsIfItHadNotBeenWritten) {
   }
 }
 
+TEST_F(JournalTest, AnEndOfAnUnknownKindIsAsIfItHadNotBeenWritten) {
+  Journal journal = *Journal::create(path, {header, {{attempt(1), 0, {}}}, {}});
+  ProcessEnded end = end_of(1, 0);
+  end.kind = static_cast<ProcessEndKind>(99);
+  journal.end(end);
+  ASSERT_TRUE(journal.flush().has_value());
+  EXPECT_EQ(read().open.size(), 1u);
+  EXPECT_TRUE(read().ended.empty());
+}
+
 TEST_F(JournalTest, AnyPrefixOfAnyLengthIsRead) {
   Journal journal = *Journal::create(path, {header, {{attempt(1), 0, {}}}, {end_of(2, 2)}});
   const std::string bytes = *read_file(path);

@@ -214,7 +214,7 @@ ProcessEnded read_ended(ByteReader& in) {
   ProcessEnded end;
   end.key = read_key(in);
   end.rank = in.number<std::uint32_t>();
-  end.kind = static_cast<ProcessEndKind>(in.number<std::uint8_t>());
+  end.kind = in.choice(ProcessEndKind::not_started);
   end.code = in.number<std::int32_t>();
   end.users_fault = in.number<std::uint8_t>() != 0;
   end.detail = in.text();
