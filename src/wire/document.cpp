@@ -13,7 +13,7 @@
 namespace slipway::wire {
 namespace {
 
-constexpr int depth_max = 64;
+constexpr std::size_t depth_max = 64;
 constexpr std::size_t values_max = 4'000'000;
 constexpr std::size_t fields_max = 10'000;  // of one map: keys are compared one by one
 
@@ -21,12 +21,33 @@ Error invalid(std::string what, std::string hint = {}) {
   return Error{ErrorCode::invalid, std::move(what), std::move(hint)};
 }
 
-class Builder {  // counts what it builds, across aliases
+class Bounds {  // counts what is built, across aliases
  public:
-  explicit Builder(std::string_view name) : name_(name) {}
+  explicit Bounds(std::string_view name) : name_(name) {}
 
-  Result<Value> build(const YAML::Node& node, int depth) {
-    if (auto room = enter(depth); !room) return fail(room.error());
+  Result<void> enter(std::size_t depth) {
+    if (depth > depth_max)
+      return fail(invalid(fmt::format("{} is nested more than {} levels deep", name_, depth_max)));
+    if (++count_ > values_max)
+      return fail(invalid(fmt::format("{} has more than {} values", name_, values_max)));
+    return {};
+  }
+  Error too_many_fields() const {
+    return invalid(fmt::format("{} has a map with more than {} keys", name_, fields_max));
+  }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  std::size_t count_ = 0;
+};
+
+class YamlBuilder {
+ public:
+  explicit YamlBuilder(std::string_view name) : bounds_(name) {}
+
+  Result<Value> build(const YAML::Node& node, std::size_t depth) {
+    if (auto room = bounds_.enter(depth); !room) return fail(room.error());
     Value value;
     value.line = node.Mark().is_null() ? 0 : node.Mark().line + 1;
     if (node.IsSequence()) {
@@ -39,14 +60,15 @@ class Builder {  // counts what it builds, across aliases
     } else if (node.IsMap()) {
       value.kind = Value::Kind::map;
       for (const auto& field : node) {
-        if (value.fields.size() == fields_max) return fail(too_many_fields());
+        if (value.fields.size() == fields_max) return fail(bounds_.too_many_fields());
         if (!field.first.IsScalar())
-          return fail(invalid(fmt::format("{} line {}: a key must be plain text", name_, value.line)));
+          return fail(
+              invalid(fmt::format("{} line {}: a key must be plain text", bounds_.name(), value.line)));
         auto built = build(field.second, depth + 1);
         if (!built) return built;
         if (built->line == 0) built->line = field.first.Mark().line + 1;
         if (value.find(field.first.Scalar()))
-          return fail(invalid(fmt::format("{} line {}: the key '{}' stands twice", name_,
+          return fail(invalid(fmt::format("{} line {}: the key '{}' stands twice", bounds_.name(),
                                           field.first.Mark().line + 1, field.first.Scalar()),
                               "keep one of them"));
         value.fields.emplace_back(field.first.Scalar(), std::move(*built));
@@ -58,61 +80,7 @@ class Builder {  // counts what it builds, across aliases
     return value;
   }
 
-  Result<Value> build(Json& json, int depth) {
-    if (auto room = enter(depth); !room) return fail(room.error());
-    Value value;
-    switch (json.type()) {
-      case Json::value_t::array:
-        value.kind = Value::Kind::list;
-        value.items.reserve(json.size());
-        for (Json& item : json) {
-          auto built = build(item, depth + 1);
-          if (!built) return built;
-          value.items.push_back(std::move(*built));
-        }
-        break;
-      case Json::value_t::object:
-        value.kind = Value::Kind::map;
-        if (json.size() > fields_max) return fail(too_many_fields());
-        value.fields.reserve(json.size());
-        for (auto& [key, item] : json.items()) {
-          auto built = build(item, depth + 1);
-          if (!built) return built;
-          value.fields.emplace_back(key, std::move(*built));
-        }
-        break;
-      case Json::value_t::string:
-        value.kind = Value::Kind::string;
-        value.text = std::move(json.get_ref<std::string&>());
-        break;
-      case Json::value_t::boolean:
-        value.kind = Value::Kind::boolean;
-        value.text = json.get<bool>() ? "true" : "false";
-        break;
-      case Json::value_t::number_integer:
-      case Json::value_t::number_unsigned:
-      case Json::value_t::number_float:
-        value.kind = Value::Kind::number;
-        value.text = json.dump();
-        break;
-      default: break;
-    }
-    return value;
-  }
-
  private:
-  Result<void> enter(int depth) {
-    if (depth > depth_max)
-      return fail(invalid(fmt::format("{} is nested more than {} levels deep", name_, depth_max)));
-    if (++count_ > values_max)
-      return fail(invalid(fmt::format("{} has more than {} values", name_, values_max)));
-    return {};
-  }
-
-  Error too_many_fields() const {
-    return invalid(fmt::format("{} has a map with more than {} keys", name_, fields_max));
-  }
-
   static Value::Kind plain_kind(const std::string& text) {
     if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL")
       return Value::Kind::null;
@@ -125,8 +93,93 @@ class Builder {  // counts what it builds, across aliases
                                                                     : Value::Kind::string;
   }
 
-  std::string name_;
-  std::size_t count_ = 0;
+  Bounds bounds_;
+};
+
+// Builds the value while the text is parsed: nlohmann's own tree keeps the last of two values of one key, and
+// compares each key with all before it, which takes minutes for those that fit into a request.
+class JsonBuilder : public nlohmann::json_sax<Json> {
+ public:
+  explicit JsonBuilder(std::string_view name) : bounds_(name) {}
+
+  Result<Value> build(std::string_view text) {
+    nlohmann::json_sax<Json>* const events = this;
+    if (!Json::sax_parse(text, events)) return fail(problem_);
+    return std::move(root_);
+  }
+
+ private:
+  bool null() override { return add(Value::Kind::null, {}) != nullptr; }
+  bool boolean(bool value) override { return add(Value::Kind::boolean, value ? "true" : "false") != nullptr; }
+  bool number_integer(Json::number_integer_t value) override {
+    return add(Value::Kind::number, std::to_string(value)) != nullptr;
+  }
+  bool number_unsigned(Json::number_unsigned_t value) override {
+    return add(Value::Kind::number, std::to_string(value)) != nullptr;
+  }
+  bool number_float(Json::number_float_t value, const std::string&) override {
+    return add(Value::Kind::number, Json(value).dump()) != nullptr;
+  }
+  bool string(std::string& value) override { return add(Value::Kind::string, std::move(value)) != nullptr; }
+  bool binary(Json::binary_t&) override { return false; }  // JSON has none
+  bool start_array(std::size_t) override { return open(Value::Kind::list); }
+  bool start_object(std::size_t) override { return open(Value::Kind::map); }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool key(std::string& key) override {
+    auto& fields = open_.back()->fields;
+    if (fields.size() == fields_max) return refuse(bounds_.too_many_fields());
+    fields.emplace_back(std::move(key), Value{});
+    return true;
+  }
+  bool end_object() override {
+    std::vector<std::string_view> keys;
+    for (const auto& [key, value] : open_.back()->fields) keys.push_back(key);
+    std::sort(keys.begin(), keys.end());
+    if (const auto twice = std::adjacent_find(keys.begin(), keys.end()); twice != keys.end())
+      return refuse(
+          invalid(fmt::format("{}: the key '{}' stands twice", bounds_.name(), *twice), "keep one of them"));
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
+    std::string why = error.what();  // "[json.exception.parse_error.101] parse error at line 1, …"
+    if (const std::size_t end = why.find("] "); end != std::string::npos) why = why.substr(end + 2);
+    return refuse(invalid(fmt::format("{} is not valid JSON: {}", bounds_.name(), to_utf8(why))));
+  }
+
+  bool refuse(Error error) {
+    problem_ = std::move(error);
+    return false;
+  }
+  // Where the text is now; nullptr when it has too much.
+  Value* add(Value::Kind kind, std::string text) {
+    if (auto room = bounds_.enter(open_.size()); !room) {
+      problem_ = room.error();
+      return nullptr;
+    }
+    Value* value = &root_;
+    if (!open_.empty() && open_.back()->kind == Value::Kind::list)
+      value = &open_.back()->items.emplace_back();
+    else if (!open_.empty())
+      value = &open_.back()->fields.back().second;
+    value->kind = kind;
+    value->text = std::move(text);
+    return value;
+  }
+  bool open(Value::Kind kind) {
+    Value* const value = add(kind, {});
+    if (value == nullptr) return false;
+    open_.push_back(value);
+    return true;
+  }
+
+  Bounds bounds_;
+  Value root_;
+  std::vector<Value*> open_;  // from the root to where the text is; only the last one grows
+  Error problem_;
 };
 
 bool is_scalar(const Value& value) {
@@ -160,7 +213,7 @@ Result<Value> parse_yaml(std::string_view text, std::string_view name) {
     return fail(invalid(fmt::format("{} is not valid UTF-8", name), "save it as UTF-8 text"));
   try {
     const YAML::Node node = YAML::Load(std::string(text));
-    return Builder(name).build(node, 0);
+    return YamlBuilder(name).build(node, 0);
   } catch (const YAML::Exception& error) {
     return fail(
         invalid(fmt::format("{} line {}: {}", name, error.mark.line + 1, error.msg), "check the YAML there"));
@@ -168,14 +221,7 @@ Result<Value> parse_yaml(std::string_view text, std::string_view name) {
 }
 
 Result<Value> parse_json(std::string_view text, std::string_view name) {
-  try {
-    Json json = Json::parse(text);
-    return Builder(name).build(json, 0);
-  } catch (const Json::exception& error) {
-    std::string why = error.what();  // "[json.exception.parse_error.101] parse error at line 1, …"
-    if (const std::size_t end = why.find("] "); end != std::string::npos) why = why.substr(end + 2);
-    return fail(invalid(fmt::format("{} is not valid JSON: {}", name, to_utf8(why))));
-  }
+  return JsonBuilder(name).build(text);
 }
 
 Result<void> set_value(Value& root, std::string_view setting) {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "wire/document.h"
@@ -189,6 +190,28 @@ TEST(Utf8, WhatIsNotIsReplaced) {
                     "b"),
             "a\xEF\xBF\xBD"
             "b");
+}
+
+// As in YAML: which of two values was meant is not known.
+TEST(Requests, AKeyStandsOnce) {
+  const auto pool = parse_pool_request(R"({"name":"a","nodes":1,"name":"b"})");
+  ASSERT_FALSE(pool);
+  EXPECT_EQ(pool.error().what, "the request: the key 'name' stands twice");
+  EXPECT_EQ(pool.error().hint, "keep one of them");
+  EXPECT_FALSE(parse_token_request(R"({"name":"a","name":"a"})"));
+  const auto job =
+      parse_job_spec(R"({"tasks":[{"name":"a","command":"x","environment":{"A":"1","B":"1","A":"2"}}]})");
+  ASSERT_FALSE(job);
+  EXPECT_EQ(job.error().what, "the request: the key 'A' stands twice");
+  const auto same_elsewhere = parse_job_spec(
+      R"({"environment":{"name":"1"},"name":"j","tasks":[{"name":"a","command":"x"},{"name":"b","command":"x"}]})");
+  EXPECT_TRUE(same_elsewhere) << same_elsewhere.error().what;
+  std::string many = "{";  // 16 MiB, as many as a request may have
+  for (int i = 0; many.size() < (16u << 20); ++i) many += fmt::format("\"{}\":1,", i);
+  many += "\"x\":1}";
+  const auto refused = parse_pool_request(many);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().what, "the request has a map with more than 10000 keys");
 }
 
 TEST(Requests, PoolsAndTokensAreChecked) {

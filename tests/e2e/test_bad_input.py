@@ -40,6 +40,7 @@ class JobFiles(SharedServiceCase):
         self.refuse(TASK + "    max_wall_time: soon\n", "max_wall_time", "soon")
         self.refuse(TASK + "    resources: {memory: much}\n", "memory", "much")
         self.refuse("a: [unclosed\n")
+        self.refuse("name: a\nname: b\n" + TASK, "the key 'name' stands twice", "2")
         self.refuse("")
 
     def test_empty_commands(self):
@@ -148,6 +149,9 @@ class JobFiles(SharedServiceCase):
             self.assertEqual(answer.status, 400, (body[:50], answer))
         self.assertEqual(self.s.ask("POST", "/v1/pools", body="{").status, 400)
         self.assertEqual(self.s.ask("POST", "/v1/pools", body={"name": "x", "nodes": -1}).status, 400)
+        for path in ("/v1/jobs", "/v1/pools", "/v1/tokens"):
+            answer = self.s.ask("POST", path, body='{"name":"a","name":"b"}', headers={"Content-Type": "application/json"})
+            self.assertEqual((answer.status, answer.json["detail"]), (400, "the request: the key 'name' stands twice"))
         self.assertEqual(self.s.ask("POST", "/v1/tokens", body={"name": "x", "role": "king"}).status, 400)
 
     def test_wrong_usage(self):
