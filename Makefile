@@ -52,7 +52,7 @@ tsan: setup ## all tests under the thread sanitizer
 	@ctest --test-dir build/tsan --output-on-failure --parallel $(JOBS) --label-exclude 'slow|e2e'
 
 fuzz: setup ## every fuzz target for FUZZ_SECONDS (60) with libFuzzer
-	@tools/setup clang
+	@tools/setup clang libclang-rt-14-dev
 	@cmake --preset fuzz -DFUZZ_SECONDS=$(FUZZ_SECONDS) >/dev/null
 	@cmake --build build/fuzz --parallel $(JOBS) --target fuzz
 

@@ -1,10 +1,8 @@
 // Checkpoints: sections must lie inside the file, checksums must hold.
 #include <cstdlib>
-#include <filesystem>
 #include <string>
-#include <vector>
 
-#include "base/file.h"
+#include "target.h"
 #include "train/state/checkpoint.h"
 #include "train/state/crc32c.h"
 
@@ -27,17 +25,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     bytes.replace(12, 4, reinterpret_cast<const char*>(&crc), 4);
   }
   return 0;
-}
-
-extern "C" std::vector<std::string> slipway_fuzz_seeds() {
-  std::string folder = (std::filesystem::temp_directory_path() / "slipway-fuzz-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) std::abort();
-  const std::vector<float> values = {1, 2, 3, 4, 5}, state = {6, 7};
-  CheckpointInfo info;
-  info.model = "{name: n, input: [1, 2, 2], layers: [{dense: 10}]}";
-  info.step = 12;
-  if (!write_checkpoint(folder + "/c", info, values, state)) std::abort();
-  const std::string bytes = slipway::read_file(folder + "/c").value();
-  std::filesystem::remove_all(folder);
-  return {bytes, bytes.substr(0, 40), ""};
 }

@@ -1,9 +1,11 @@
 // What peers send: frames, plans, introductions, tables, compressed gradients.
+#include <array>
 #include <cstdlib>
 #include <cstring>
-#include <string>
+#include <string_view>
 #include <vector>
 
+#include "target.h"
 #include "train/exchange/frame.h"
 #include "train/exchange/group.h"
 #include "train/exchange/plan.h"
@@ -33,23 +35,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<float> out(32);
   static_cast<void>(expand_top({data, size}, out));
   return 0;
-}
-
-extern "C" std::vector<std::string> slipway_fuzz_seeds() {
-  const auto header = format_frame({FrameKind::push, flag_top, 1, 7, 100});
-  Plan plan;
-  plan.floats = 100;
-  plan.statistics = {{16, 32}};
-  GroupTable table;
-  table.session = "s";
-  table.members = {{0, 0, {"h", 1}}, {1, 0, {"::1", 2}}};
-  std::string packed;
-  std::vector<float> values(32, 1), rest(32);
-  compress_top(values, rest, 0.2, packed);
-  return {std::string(header.begin(), header.end()),
-          format_plan(plan),
-          format_table(table),
-          format_introduction({}),
-          packed,
-          "[::1]:80"};
 }
