@@ -47,7 +47,7 @@ Result<std::vector<ListedFile>> parse_file_list(std::string_view answer) {
     for (const Json& item : json.at("entries")) {
       const auto modified = parse_time(item.at("modified").get<std::string>());
       files.push_back({item.at("name").get<std::string>(), item.at("kind").get<std::string>(),
-                       item.at("size").get<std::uint64_t>(), modified ? *modified : TimePoint{}});
+                       integer<std::uint64_t>(item.at("size")), modified ? *modified : TimePoint{}});
     }
     return files;
   } catch (const Json::exception&) {

@@ -1,7 +1,21 @@
 #pragma once
 // JSON with its keys in the order they were written, so that answers read well. Included in .cpp files only.
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace slipway::wire {
 using Json = nlohmann::ordered_json;
+
+// A whole number that fits. get<> takes any number: of one that is too large nobody knows what it makes.
+template <class Integer>
+Integer integer(const Json& json) {
+  if (json.is_number_unsigned()) {
+    if (const auto number = json.get<std::uint64_t>(); std::in_range<Integer>(number))
+      return static_cast<Integer>(number);
+  } else if (json.is_number_integer()) {
+    if (const auto number = json.get<std::int64_t>(); std::in_range<Integer>(number))
+      return static_cast<Integer>(number);
+  }
+  throw Json::type_error::create(302, "a whole number is missing, or too large", &json);
 }
+}  // namespace slipway::wire

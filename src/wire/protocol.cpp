@@ -17,9 +17,11 @@ namespace {
 
 std::int64_t micros(TimePoint time) { return time.time_since_epoch().count(); }
 TimePoint time_at(const Json& json, const char* key) {
-  return TimePoint(Duration(json.at(key).get<std::int64_t>()));
+  return TimePoint(Duration(wire::integer<std::int64_t>(json.at(key))));
 }
-Duration duration_at(const Json& json, const char* key) { return Duration(json.at(key).get<std::int64_t>()); }
+Duration duration_at(const Json& json, const char* key) {
+  return Duration(wire::integer<std::int64_t>(json.at(key)));
+}
 
 AttemptKey key_at(const Json& json) {
   const auto key = parse_attempt_key(json.get_ref<const std::string&>());
@@ -43,8 +45,8 @@ Json to_json(const Resources& value) {
   return {{"cores", value.cores}, {"memory", value.memory}, {"gpus", value.gpus}};
 }
 Resources resources_from(const Json& json) {
-  return {json.at("cores").get<Millicores>(), json.at("memory").get<Bytes>(),
-          json.at("gpus").get<std::uint32_t>()};
+  return {wire::integer<Millicores>(json.at("cores")), wire::integer<Bytes>(json.at("memory")),
+          wire::integer<std::uint32_t>(json.at("gpus"))};
 }
 
 Json to_json(const ProcessStarted& value) {
@@ -52,8 +54,8 @@ Json to_json(const ProcessStarted& value) {
       {"key", to_string(value.key)}, {"rank", value.rank}, {"pid", value.pid}, {"time", micros(value.time)}};
 }
 ProcessStarted started_from(const Json& json) {
-  return {key_at(json.at("key")), json.at("rank").get<std::uint32_t>(), json.at("pid").get<std::int64_t>(),
-          time_at(json, "time")};
+  return {key_at(json.at("key")), wire::integer<std::uint32_t>(json.at("rank")),
+          wire::integer<std::int64_t>(json.at("pid")), time_at(json, "time")};
 }
 
 Json to_json(const ProcessEnded& value) {
@@ -71,14 +73,14 @@ Json to_json(const ProcessEnded& value) {
 ProcessEnded ended_from(const Json& json) {
   ProcessEnded value;
   value.key = key_at(json.at("key"));
-  value.rank = json.at("rank").get<std::uint32_t>();
+  value.rank = wire::integer<std::uint32_t>(json.at("rank"));
   const auto kind = parse_process_end_kind(json.at("kind").get_ref<const std::string&>());
   if (!kind) throw std::invalid_argument("unknown kind of end");
   value.kind = *kind;
-  value.code = json.at("code").get<int>();
+  value.code = wire::integer<int>(json.at("code"));
   value.users_fault = json.at("users_fault").get<bool>();
   value.detail = json.at("detail").get<std::string>();
-  value.use.memory_peak = json.at("memory_peak").get<Bytes>();
+  value.use.memory_peak = wire::integer<Bytes>(json.at("memory_peak"));
   value.use.cpu_time = duration_at(json, "cpu_time");
   value.started_at = time_at(json, "started_at");
   value.ended_at = time_at(json, "ended_at");
@@ -95,7 +97,7 @@ Json to_json(const ProcessStart& value) {
 }
 ProcessStart process_from(const Json& json) {
   ProcessStart value;
-  value.rank = json.at("rank").get<std::uint32_t>();
+  value.rank = wire::integer<std::uint32_t>(json.at("rank"));
   value.argv = json.at("argv").get<std::vector<std::string>>();
   for (const Json& item : json.at("environment")) {
     const auto& text = item.get_ref<const std::string&>();
@@ -106,7 +108,7 @@ ProcessStart process_from(const Json& json) {
   value.stdout_name = json.at("stdout").get<std::string>();
   value.stderr_name = json.at("stderr").get<std::string>();
   value.wd_name = json.at("wd").get<std::string>();
-  value.gpus = json.at("gpus").get<std::vector<std::uint32_t>>();
+  for (const Json& gpu : json.at("gpus")) value.gpus.push_back(wire::integer<std::uint32_t>(gpu));
   return value;
 }
 
@@ -186,7 +188,7 @@ Json message(const Report& value) {
 }
 Report report_from(const Json& json) {
   Report value;
-  value.number = json.at("number").get<std::uint64_t>();
+  value.number = wire::integer<std::uint64_t>(json.at("number"));
   for (const Json& item : json.at("started")) value.started.push_back(started_from(item));
   for (const Json& item : json.at("ended")) value.ended.push_back(ended_from(item));
   return value;
@@ -214,7 +216,7 @@ Json message(const Orders& value) {
 }
 Orders orders_from(const Json& json) {
   Orders value;
-  value.number = json.at("number").get<std::uint64_t>();
+  value.number = wire::integer<std::uint64_t>(json.at("number"));
   for (const Json& item : json.at("start")) value.start.push_back(start_from(item));
   for (const Json& item : json.at("stop"))
     value.stop.push_back({key_at(item.at("key")), duration_at(item, "grace")});
@@ -263,7 +265,7 @@ Result<ToAgent> parse_to_agent(std::string_view text) {
   return guarded<ToAgent>("a message of the service", text, [](const Json& json) -> Result<ToAgent> {
     const auto& type = json.at("type").get_ref<const std::string&>();
     if (type == "welcome")
-      return Welcome{NodeId{json.at("node").get<std::uint64_t>()}, duration_at(json, "heartbeat"),
+      return Welcome{NodeId{wire::integer<std::uint64_t>(json.at("node"))}, duration_at(json, "heartbeat"),
                      duration_at(json, "silence_max")};
     if (type == "refused") return Refused{json.at("reason").get<std::string>(), json.at("final").get<bool>()};
     if (type == "orders") return orders_from(json);
@@ -296,7 +298,7 @@ Result<Snapshot> parse_snapshot(std::string_view text) {
       if (kind == "file") {
         entry.executable = item.at("executable").get<bool>();
         entry.hash = item.at("hash").get<std::string>();
-        entry.size = item.at("size").get<Bytes>();
+        entry.size = wire::integer<Bytes>(item.at("size"));
       } else if (kind == "link") {
         entry.kind = SnapshotKind::link;
         entry.target = item.at("target").get<std::string>();
