@@ -121,7 +121,6 @@ Json seconds_json(Duration duration) {
 
 Json cores_json(Millicores cores) { return cores % 1000 == 0 ? Json(cores / 1000) : Json(cores / 1000.0); }
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json to_json(const TaskSpec& task) {
   Json json;

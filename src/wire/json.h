@@ -1,6 +1,7 @@
 #pragma once
 // JSON with its keys in the order they were written, so that answers read well. Included in .cpp files only.
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 namespace slipway::wire {
@@ -18,4 +19,9 @@ Integer integer(const Json& json) {
   }
   throw Json::type_error::create(302, "a whole number is missing, or too large", &json);
 }
-}  // namespace slipway::wire
+
+// Whatever bytes a text has: what is not UTF-8 is replaced, as readers must be able to read it.
+inline std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+}

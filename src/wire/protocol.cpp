@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "wire/json.h"
 #include "wire/utf8.h"
 
@@ -19,9 +23,7 @@ std::int64_t micros(TimePoint time) { return time.time_since_epoch().count(); }
 TimePoint time_at(const Json& json, const char* key) {
   return TimePoint(Duration(wire::integer<std::int64_t>(json.at(key))));
 }
-Duration duration_at(const Json& json, const char* key) {
-  return Duration(wire::integer<std::int64_t>(json.at(key)));
-}
+Duration duration_at(const Json& json, const char* key) { return Duration(wire::integer<std::int64_t>(json.at(key))); }
 
 AttemptKey key_at(const Json& json) {
   const auto key = parse_attempt_key(json.get_ref<const std::string&>());
@@ -54,8 +56,8 @@ Json to_json(const ProcessStarted& value) {
       {"key", to_string(value.key)}, {"rank", value.rank}, {"pid", value.pid}, {"time", micros(value.time)}};
 }
 ProcessStarted started_from(const Json& json) {
-  return {key_at(json.at("key")), wire::integer<std::uint32_t>(json.at("rank")),
-          wire::integer<std::int64_t>(json.at("pid")), time_at(json, "time")};
+  return {key_at(json.at("key")), wire::integer<std::uint32_t>(json.at("rank")), wire::integer<std::int64_t>(json.at("pid")),
+          time_at(json, "time")};
 }
 
 Json to_json(const ProcessEnded& value) {
@@ -87,14 +89,6 @@ ProcessEnded ended_from(const Json& json) {
   return value;
 }
 
-Json to_json(const ProcessStart& value) {
-  Json environment = Json::array();
-  for (const auto& [name, text] : value.environment) environment.push_back(name + "=" + text);
-  return {
-      {"rank", value.rank},          {"argv", value.argv},          {"environment", std::move(environment)},
-      {"stdout", value.stdout_name}, {"stderr", value.stderr_name}, {"wd", value.wd_name},
-      {"gpus", value.gpus}};
-}
 ProcessStart process_from(const Json& json) {
   ProcessStart value;
   value.rank = wire::integer<std::uint32_t>(json.at("rank"));
@@ -112,19 +106,6 @@ ProcessStart process_from(const Json& json) {
   return value;
 }
 
-Json to_json(const StartOrder& value) {
-  Json processes = Json::array();
-  for (const ProcessStart& process : value.processes) processes.push_back(to_json(process));
-  return {{"key", to_string(value.key)},
-          {"folder", value.folder},
-          {"shared", value.shared},
-          {"workdir", value.workdir},
-          {"source", value.source},
-          {"per_process", to_json(value.per_process)},
-          {"stop_grace", value.stop_grace.count()},
-          {"behind", value.behind},
-          {"processes", std::move(processes)}};
-}
 StartOrder start_from(const Json& json) {
   StartOrder value;
   value.key = key_at(json.at("key"));
@@ -146,8 +127,8 @@ Json list_json(const std::vector<T>& values) {
   return list;
 }
 
-Json message(const Hello& value) {
-  return {{"type", "hello"},
+std::string text_of(const Hello& value) {
+  return wire::dump({{"type", "hello"},
           {"name", value.name},
           {"pool", value.pool},
           {"instance", value.instance},
@@ -160,7 +141,7 @@ Json message(const Hello& value) {
           {"notes", value.notes},
           {"waiting", keys_json(value.waiting)},
           {"running", list_json(value.running)},
-          {"ended", list_json(value.ended)}};
+          {"ended", list_json(value.ended)}});
 }
 Hello hello_from(const Json& json) {
   Hello value;
@@ -180,11 +161,82 @@ Hello hello_from(const Json& json) {
   return value;
 }
 
-Json message(const Report& value) {
-  return {{"type", "report"},
-          {"number", value.number},
-          {"started", list_json(value.started)},
-          {"ended", list_json(value.ended)}};
+// Orders and reports go with every task. They are written straight into text: building a tree of values first
+// costs several times as much as all the rest of sending them.
+using Out = std::back_insert_iterator<std::string>;
+
+bool is_plain(char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; }
+
+void put(std::string& out, std::string_view text) {
+  if (!std::all_of(text.begin(), text.end(), is_plain)) {
+    out += wire::dump(Json(text));
+    return;
+  }
+  out += '"';
+  out += text;
+  out += '"';
+}
+
+template <class List, class Put>
+void put_list(std::string& out, std::string_view name, const List& list, Put put_one) {
+  fmt::format_to(Out(out), ",\"{}\":[", name);
+  bool first = true;
+  for (const auto& one : list) {
+    if (!std::exchange(first, false)) out += ',';
+    put_one(one);
+  }
+  out += ']';
+}
+void put_texts(std::string& out, std::string_view name, const std::vector<std::string>& texts) {
+  put_list(out, name, texts, [&](const std::string& text) { put(out, text); });
+}
+void put_field(std::string& out, std::string_view name, std::string_view text) {
+  fmt::format_to(Out(out), ",\"{}\":", name);
+  put(out, text);
+}
+
+void put(std::string& out, const ProcessStarted& value) {
+  fmt::format_to(Out(out), R"({{"key":"{}","rank":{},"pid":{},"time":{}}})", to_string(value.key), value.rank,
+                 value.pid, micros(value.time));
+}
+void put(std::string& out, const ProcessEnded& value) {
+  fmt::format_to(
+      Out(out),
+      R"({{"key":"{}","rank":{},"kind":"{}","code":{},"users_fault":{},"memory_peak":{},"cpu_time":{},"started_at":{},"ended_at":{})",
+      to_string(value.key), value.rank, to_string(value.kind), value.code, value.users_fault,
+      value.use.memory_peak, value.use.cpu_time.count(), micros(value.started_at), micros(value.ended_at));
+  put_field(out, "detail", value.detail);
+  out += '}';
+}
+void put(std::string& out, const ProcessStart& value) {
+  fmt::format_to(Out(out), R"({{"rank":{},"gpus":[{}])", value.rank, fmt::join(value.gpus, ","));
+  put_texts(out, "argv", value.argv);
+  put_list(out, "environment", value.environment,
+           [&](const auto& variable) { put(out, variable.first + "=" + variable.second); });
+  put_field(out, "stdout", value.stdout_name);
+  put_field(out, "stderr", value.stderr_name);
+  put_field(out, "wd", value.wd_name);
+  out += '}';
+}
+void put(std::string& out, const StartOrder& value) {
+  const Resources& one = value.per_process;
+  fmt::format_to(
+      Out(out),
+      R"({{"key":"{}","per_process":{{"cores":{},"memory":{},"gpus":{}}},"stop_grace":{},"behind":{})",
+      to_string(value.key), one.cores, one.memory, one.gpus, value.stop_grace.count(), value.behind);
+  put_field(out, "folder", value.folder);
+  put_field(out, "shared", value.shared);
+  put_field(out, "workdir", value.workdir);
+  put_field(out, "source", value.source);
+  put_list(out, "processes", value.processes, [&](const ProcessStart& process) { put(out, process); });
+  out += '}';
+}
+
+std::string text_of(const Report& value) {
+  std::string out = fmt::format(R"({{"type":"report","number":{})", value.number);
+  put_list(out, "started", value.started, [&](const ProcessStarted& started) { put(out, started); });
+  put_list(out, "ended", value.ended, [&](const ProcessEnded& ended) { put(out, ended); });
+  return out + "}";
 }
 Report report_from(const Json& json) {
   Report value;
@@ -194,25 +246,24 @@ Report report_from(const Json& json) {
   return value;
 }
 
-Json message(const Welcome& value) {
-  return {{"type", "welcome"},
+std::string text_of(const Welcome& value) {
+  return wire::dump({{"type", "welcome"},
           {"node", value.node.value()},
           {"heartbeat", value.heartbeat.count()},
-          {"silence_max", value.silence_max.count()}};
+          {"silence_max", value.silence_max.count()}});
 }
-Json message(const Refused& value) {
-  return {{"type", "refused"}, {"reason", value.reason}, {"final", value.final}};
+std::string text_of(const Refused& value) {
+  return wire::dump({{"type", "refused"}, {"reason", value.reason}, {"final", value.final}});
 }
-Json message(const Orders& value) {
-  Json stops = Json::array();
-  for (const StopOrder& stop : value.stop)
-    stops.push_back({{"key", to_string(stop.key)}, {"grace", stop.grace.count()}});
-  return {{"type", "orders"},
-          {"number", value.number},
-          {"start", list_json(value.start)},
-          {"stop", std::move(stops)},
-          {"forget", keys_json(value.forget)},
-          {"quit", value.quit}};
+std::string text_of(const Orders& value) {
+  std::string out = fmt::format(R"({{"type":"orders","number":{},"quit":{})", value.number, value.quit);
+  put_list(out, "start", value.start, [&](const StartOrder& start) { put(out, start); });
+  put_list(out, "stop", value.stop, [&](const StopOrder& stop) {
+    fmt::format_to(Out(out), R"({{"key":"{}","grace":{}}})", to_string(stop.key), stop.grace.count());
+  });
+  put_list(out, "forget", value.forget,
+           [&](const AttemptKey& key) { fmt::format_to(Out(out), "\"{}\"", to_string(key)); });
+  return out + "}";
 }
 Orders orders_from(const Json& json) {
   Orders value;
@@ -244,12 +295,10 @@ Result<T> guarded(std::string_view what, std::string_view text, Read read) {
 namespace wire {
 
 std::string format(const FromAgent& value) {
-  return std::visit([](const auto& one) { return message(one); }, value)
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return std::visit([](const auto& one) { return text_of(one); }, value);
 }
 std::string format(const ToAgent& value) {
-  return std::visit([](const auto& one) { return message(one); }, value)
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return std::visit([](const auto& one) { return text_of(one); }, value);
 }
 
 Result<FromAgent> parse_from_agent(std::string_view text) {

@@ -12,8 +12,6 @@
 namespace slipway::wire {
 namespace {
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 Json time_json(const std::optional<TimePoint>& time) { return time ? Json(format_time(*time)) : Json(); }
 Json cores_json(Millicores cores) { return cores % 1000 == 0 ? Json(cores / 1000) : Json(cores / 1000.0); }
 template <class T>
