@@ -209,7 +209,8 @@ std::string_view describe(Value::Kind kind) {
 }
 
 Result<Value> parse_yaml(std::string_view text, std::string_view name) {
-  if (!is_utf8(text))
+  // A zero byte near the beginning makes yaml-cpp read UTF-16 or UTF-32, and what comes out may be no text.
+  if (!is_utf8(text) || text.find('\0') != std::string_view::npos)
     return fail(invalid(fmt::format("{} is not valid UTF-8", name), "save it as UTF-8 text"));
   try {
     const YAML::Node node = YAML::Load(std::string(text));

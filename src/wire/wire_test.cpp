@@ -115,6 +115,17 @@ TEST(JobFile, SaysWhatIsWrongAndWhere) {
   }
 }
 
+TEST(JobFile, IsUtf8AndNothingElse) {
+  using namespace std::string_literals;
+  // Valid UTF-8 by its bytes, but yaml-cpp would take them for UTF-32 or UTF-16.
+  for (const std::string& wrong : {"a\0\0\0:\0\0\0"s, "\0a\0:"s, "name: a\0b\n"s}) {
+    const auto file = parse_job_file(wrong, "job.yaml");
+    ASSERT_FALSE(file);
+    EXPECT_EQ(file.error().what, "job.yaml is not valid UTF-8");
+  }
+  EXPECT_FALSE(parse_job_file(example, "job.yaml", {"pool=\x0e\0\0\0\0\0\x32\0\0"s}));
+}
+
 TEST(JobFile, SmallTextsCannotBecomeLargeTrees) {
   std::string bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n";
   for (char c = 'b'; c < 'l'; ++c)
