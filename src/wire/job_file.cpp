@@ -121,7 +121,6 @@ Json seconds_json(Duration duration) {
 
 Json cores_json(Millicores cores) { return cores % 1000 == 0 ? Json(cores / 1000) : Json(cores / 1000.0); }
 
-
 Json to_json(const TaskSpec& task) {
   Json json;
   json["name"] = task.name;

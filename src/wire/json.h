@@ -24,4 +24,4 @@ Integer integer(const Json& json) {
 inline std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
-}
+}  // namespace slipway::wire

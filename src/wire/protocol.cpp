@@ -23,7 +23,9 @@ std::int64_t micros(TimePoint time) { return time.time_since_epoch().count(); }
 TimePoint time_at(const Json& json, const char* key) {
   return TimePoint(Duration(wire::integer<std::int64_t>(json.at(key))));
 }
-Duration duration_at(const Json& json, const char* key) { return Duration(wire::integer<std::int64_t>(json.at(key))); }
+Duration duration_at(const Json& json, const char* key) {
+  return Duration(wire::integer<std::int64_t>(json.at(key)));
+}
 
 AttemptKey key_at(const Json& json) {
   const auto key = parse_attempt_key(json.get_ref<const std::string&>());
@@ -56,8 +58,8 @@ Json to_json(const ProcessStarted& value) {
       {"key", to_string(value.key)}, {"rank", value.rank}, {"pid", value.pid}, {"time", micros(value.time)}};
 }
 ProcessStarted started_from(const Json& json) {
-  return {key_at(json.at("key")), wire::integer<std::uint32_t>(json.at("rank")), wire::integer<std::int64_t>(json.at("pid")),
-          time_at(json, "time")};
+  return {key_at(json.at("key")), wire::integer<std::uint32_t>(json.at("rank")),
+          wire::integer<std::int64_t>(json.at("pid")), time_at(json, "time")};
 }
 
 Json to_json(const ProcessEnded& value) {
@@ -129,19 +131,19 @@ Json list_json(const std::vector<T>& values) {
 
 std::string text_of(const Hello& value) {
   return wire::dump({{"type", "hello"},
-          {"name", value.name},
-          {"pool", value.pool},
-          {"instance", value.instance},
-          {"address", value.address},
-          {"host", value.host},
-          {"version", value.version},
-          {"local", value.local},
-          {"shares_storage", value.shares_storage},
-          {"total", to_json(value.total)},
-          {"notes", value.notes},
-          {"waiting", keys_json(value.waiting)},
-          {"running", list_json(value.running)},
-          {"ended", list_json(value.ended)}});
+                     {"name", value.name},
+                     {"pool", value.pool},
+                     {"instance", value.instance},
+                     {"address", value.address},
+                     {"host", value.host},
+                     {"version", value.version},
+                     {"local", value.local},
+                     {"shares_storage", value.shares_storage},
+                     {"total", to_json(value.total)},
+                     {"notes", value.notes},
+                     {"waiting", keys_json(value.waiting)},
+                     {"running", list_json(value.running)},
+                     {"ended", list_json(value.ended)}});
 }
 Hello hello_from(const Json& json) {
   Hello value;
@@ -248,9 +250,9 @@ Report report_from(const Json& json) {
 
 std::string text_of(const Welcome& value) {
   return wire::dump({{"type", "welcome"},
-          {"node", value.node.value()},
-          {"heartbeat", value.heartbeat.count()},
-          {"silence_max", value.silence_max.count()}});
+                     {"node", value.node.value()},
+                     {"heartbeat", value.heartbeat.count()},
+                     {"silence_max", value.silence_max.count()}});
 }
 std::string text_of(const Refused& value) {
   return wire::dump({{"type", "refused"}, {"reason", value.reason}, {"final", value.final}});
