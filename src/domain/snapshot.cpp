@@ -94,9 +94,9 @@ class Links {
                                  entry.path, entry.target, links_followed_max));
       };
       if (depth == links_followed_max) return too_many();
-      const Result<End> further = follow(next->second, depth + 1);
+      Result<End> further = follow(next->second, depth + 1);
       if (!further) return further;
-      end.path = further->path;
+      end.path = std::move(further->path);
       end.followed += further->followed;
       if (end.followed > links_followed_max) return too_many();
       through = fmt::format(", through the link '{}'", next->first);
