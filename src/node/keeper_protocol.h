@@ -46,7 +46,7 @@ struct KeeperProcess {
   std::uint32_t rank = 0;
   std::vector<std::string> argv;         // looked up in the PATH of `environment` when it has no slash
   std::vector<std::string> environment;  // NAME=value, complete
-  std::vector<std::string> folders;      // made when missing, in this order, with their parents
+  std::vector<std::string> folders;      // made when missing, in this order, with their parents; own one first
   std::string stdout_file;               // appended to
   std::string stderr_file;
   std::string working_folder;

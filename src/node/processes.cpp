@@ -151,12 +151,15 @@ void Processes::start_process(const KeeperStart& start, const KeeperProcess& pro
   const SpawnOptions options{.marker = identity_.marker(start.key, process.rank),
                              .tag = identity_.tag(serial),
                              .group = cgroups_.folder_fd(slot),
-                             .memory_procs = *memory_procs};
+                             .memory_procs = *memory_procs,
+                             .made_before = shared_folder_};
   const auto pid = spawn(process, options);
   if (!pid) {
     cgroups_.give_back(slot);
     return start_failed(start, process.rank, pid.error().what, pid.error().users_fault);
   }
+  for (const std::string& folder : process.folders)
+    if (!folder.starts_with(process.folders.front())) shared_folder_ = folder;
   const TimePoint now = clock_.now();
   Process& made = running_[serial];
   made.key = start.key;

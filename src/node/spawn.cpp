@@ -63,6 +63,16 @@ SLIPWAY_IN_CHILD bool make_folder(Plan& plan, const char* path) {
   return ::mkdir(path, 0755) == 0 || errno == EEXIST;
 }
 
+// The path from the first folder, where the child stands once it is made: walking down to it every time costs
+// as much as one more folder.
+SLIPWAY_IN_CHILD const char* from_first(const KeeperProcess& process, const std::string& path) {
+  if (process.folders.empty()) return path.c_str();
+  const std::string& first = process.folders.front();
+  const bool is_below = path.size() > first.size() + 1 && path[first.size()] == '/' &&
+                        std::memcmp(path.data(), first.data(), first.size()) == 0;
+  return is_below ? path.c_str() + first.size() + 1 : path.c_str();
+}
+
 SLIPWAY_IN_CHILD bool open_as(int standard, const char* path) {
   const int fd = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
   return fd >= 0 && ::dup2(fd, standard) >= 0;
@@ -93,16 +103,20 @@ SLIPWAY_IN_CHILD Step prepare_and_execute(Plan& plan) {
   // Fails where an outer keeper has set a lower tag; then the marker has to do.
   const rlimit tag{options.tag, options.tag};
   ::setrlimit(RLIMIT_RTTIME, &tag);
+  bool is_first = true;
   for (const std::string& folder : process.folders) {
     plan.failed_path = folder.c_str();
-    if (!make_folder(plan, plan.failed_path)) return Step::folder;
+    if (folder == options.made_before) continue;
+    if (!make_folder(plan, is_first ? folder.c_str() : from_first(process, folder))) return Step::folder;
+    if (is_first && ::chdir(folder.c_str()) != 0) return Step::folder;
+    is_first = false;
   }
   plan.failed_path = process.stdout_file.c_str();
-  if (!open_as(STDOUT_FILENO, plan.failed_path)) return Step::file;
+  if (!open_as(STDOUT_FILENO, from_first(process, process.stdout_file))) return Step::file;
   plan.failed_path = process.stderr_file.c_str();
-  if (!open_as(STDERR_FILENO, plan.failed_path)) return Step::file;
+  if (!open_as(STDERR_FILENO, from_first(process, process.stderr_file))) return Step::file;
   plan.failed_path = process.working_folder.c_str();
-  if (::chdir(plan.failed_path) != 0) return Step::working_folder;
+  if (::chdir(from_first(process, process.working_folder)) != 0) return Step::working_folder;
   ::signal(SIGPIPE, SIG_DFL);  // the keeper leaves all others at their defaults
   ::signal(SIGXFSZ, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &plan.signals, nullptr);
