@@ -139,7 +139,7 @@ int reduce(bool shared, std::size_t floats) {
       // Each turn has its own buffer; touching it stands for the backward pass that fills it.
       (*group)->own()[0] = static_cast<float>(rank);
       const Steady::time_point start = Steady::now();
-      if (!(*group)->reduce()) return;
+      if (!(*group)->reduce({})) return;
       times.push_back(since(start));
     }
     if (rank == 0)

@@ -37,7 +37,7 @@ class AllReduceExchange final : public Exchange {
 
   Result<StepOutcome> step(WorkerState& state, const StepReport& report) override {
     std::memcpy(group_->own().data(), &report.tail, sizeof report.tail);
-    const auto sum = group_->reduce();
+    const auto sum = group_->reduce(report.meanwhile);
     if (!sum) return fail(sum.error());
     StepOutcome outcome{.tail = read_tail(sum->data())};
     outcome.finish = outcome.tail.finish > 0;

@@ -2,6 +2,7 @@
 // How the workers of a run become one: the trainer computes gradients, an Exchange turns them into the next
 // values. Alone, by all-reduce, or through parameter servers.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,6 +27,7 @@ struct WorkerState {
 struct StepReport {  // goes out with the gradients
   Tail tail;
   bool checkpoint = false;  // parameter servers save their parts after this step
+  std::function<void()> meanwhile = [] {};  // done while the others are waited for, or not at all
 };
 
 struct StepOutcome {

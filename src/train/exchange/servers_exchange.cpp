@@ -338,6 +338,7 @@ Result<StepOutcome> ServersExchange::step(WorkerState& state, const StepReport& 
   if (report.tail.stop > 0) flags |= flag_stop;
   for (Server& server : servers_)
     if (auto sent = push(server, state.step, flags, report.tail); !sent) return fail(sent.error());
+  report.meanwhile();
   StepOutcome outcome{.tail = report.tail, .stop = report.tail.stop > 0};
   std::uint64_t step = 0;
   for (Server& server : servers_) {

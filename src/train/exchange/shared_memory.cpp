@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,7 +23,10 @@ namespace {
 constexpr std::size_t line = 64;
 constexpr std::size_t small_floats = std::size_t{1} << 20;  // up to here and ...
 constexpr std::uint32_t small_ranks = 4;                    // ... here one barrier beats two
-constexpr int spins = 300;
+// A sleeping rank needs tens of microseconds to wake, as long as a fifth of a small step; so it looks for a
+// while first, and only where each rank can have a core to itself.
+constexpr std::chrono::microseconds look_first_alone{100};
+constexpr std::chrono::microseconds look_first_crowded{5};
 constexpr long look_around_ns = 20'000'000;  // how often a waiting rank checks that its neighbours live
 
 struct alignas(line) Slot {
@@ -39,6 +43,11 @@ void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
   ::syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
 }
 
+std::uint32_t cores() {  // this process may use
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::uint32_t>(CPU_COUNT(&set)) : 1;
+}
+
 std::size_t padded(std::size_t floats) { return (floats + 15) / 16 * 16; }
 
 }  // namespace
@@ -49,7 +58,10 @@ struct SharedMemory::Header {
 };
 
 SharedMemory::SharedMemory(Place place, Patience patience, Fd fd)
-    : place_(std::move(place)), patience_(patience), fd_(std::move(fd)) {}
+    : place_(std::move(place)),
+      patience_(patience),
+      fd_(std::move(fd)),
+      look_first_(place_.ranks <= cores() ? look_first_alone : look_first_crowded) {}
 
 SharedMemory::~SharedMemory() {
   if (header_ == nullptr) return;
@@ -124,20 +136,24 @@ Result<void> SharedMemory::watch_neighbours() {
   return {};
 }
 
-Result<void> SharedMemory::barrier() {
+Result<void> SharedMemory::barrier(const std::function<void()>& meanwhile) {
   const std::uint32_t goal = ++barriers_;
   std::atomic<std::uint32_t>& mine = header_->slots[place_.rank].arrived;
   mine.store(goal, std::memory_order_release);
   wake(mine);
+  if (meanwhile) meanwhile();
   const Steady::time_point deadline = Steady::now() + patience_.timeout;
   for (std::uint32_t rank = 0; rank < place_.ranks; ++rank) {
     std::atomic<std::uint32_t>& other = header_->slots[rank].arrived;
     // Compared as a difference: a rank may already be one barrier further, and counters wrap.
     const auto is_behind = [&](std::uint32_t seen) { return static_cast<std::int32_t>(seen - goal) < 0; };
     std::uint32_t seen = other.load(std::memory_order_acquire);
-    for (int i = 0; i < spins && is_behind(seen); ++i) {
-      __builtin_ia32_pause();
-      seen = other.load(std::memory_order_acquire);
+    const Steady::time_point sleep_at = is_behind(seen) ? Steady::now() + look_first_ : Steady::time_point();
+    while (is_behind(seen) && Steady::now() < sleep_at) {
+      for (int i = 0; i < 16 && is_behind(seen); ++i) {
+        __builtin_ia32_pause();
+        seen = other.load(std::memory_order_acquire);
+      }
     }
     while (is_behind(seen)) {
       sleep_while(other, seen);
@@ -152,9 +168,10 @@ Result<void> SharedMemory::barrier() {
   return {};
 }
 
-Result<std::span<float>> SharedMemory::reduce(Between between, void* context) {
+Result<std::span<float>> SharedMemory::reduce(const std::function<void()>& meanwhile, Between between,
+                                              void* context) {
   const std::uint64_t turn = turn_++;
-  if (auto all = barrier(); !all) return fail(all.error());
+  if (auto all = barrier(meanwhile); !all) return fail(all.error());
   std::vector<const float*> from;
   for (std::uint32_t rank = 0; rank < place_.ranks; ++rank) from.push_back(gradients(rank, turn).data());
   if (between == nullptr && place_.floats <= small_floats && place_.ranks <= small_ranks) {

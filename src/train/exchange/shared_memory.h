@@ -9,6 +9,7 @@
 //
 // The segment is a memfd that the others open through /proc/<pid>/fd/<n>: no name, nothing left behind.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,7 +44,8 @@ class SharedMemory {
   // `between` is given, rank 0 runs it on the sum before the others see it: that is where other machines come
   // in.
   using Between = Result<void> (*)(void* context, std::span<float> sum);
-  Result<std::span<float>> reduce(Between between = nullptr, void* context = nullptr);
+  Result<std::span<float>> reduce(const std::function<void()>& meanwhile, Between between = nullptr,
+                                  void* context = nullptr);
   // Rank `from`'s array reaches all.
   Result<void> broadcast(std::span<float> values, std::uint32_t from, bool from_is_here,
                          Between between = nullptr, void* context = nullptr);
@@ -53,7 +55,7 @@ class SharedMemory {
   SharedMemory(Place place, Patience patience, Fd fd);
   Result<void> map(bool fresh);
   Result<void> watch_neighbours();
-  Result<void> barrier();
+  Result<void> barrier(const std::function<void()>& meanwhile = nullptr);
   Error gone(std::uint32_t rank, std::string_view how) const;
   std::span<float> gradients(std::uint32_t rank, std::uint64_t turn);
   std::span<float> shared_sum();
@@ -61,6 +63,7 @@ class SharedMemory {
   Place place_;
   Patience patience_;
   Fd fd_;
+  std::chrono::microseconds look_first_;
   Header* header_ = nullptr;
   std::size_t mapped_ = 0;
   std::uint32_t barriers_ = 0;

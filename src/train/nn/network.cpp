@@ -51,6 +51,9 @@ struct Network::State {
   const void* sparse_of = nullptr;  // the data the store was made for
   bool sparse_fits = false;
   std::unique_ptr<SparseStore> sparse;
+  std::vector<std::uint32_t> prepared;  // the samples that rows and columns hold
+  const SparseRows* rows = nullptr;
+  const SparseColumns* columns = nullptr;
 
   std::size_t out_stride() const { return layers.back()->output().stride; }
   bool begins_dense() const { return !input.image; }
@@ -60,6 +63,7 @@ struct Network::State {
     sparse_of = data.image(0);
     sparse_fits = begins_dense() && data.shape().size() <= 65536 && data.density() < sparse_density_max;
     sparse.reset();
+    prepared.clear();
     if (sparse_fits) sparse = std::make_unique<SparseStore>(data);
   }
 
@@ -256,6 +260,15 @@ BatchResult Network::State::loss(const Dataset& data, std::span<const std::uint3
   return result;
 }
 
+void Network::prepare(const Dataset& data, std::span<const std::uint32_t> indices) {
+  State& s = *state_;
+  s.choose_input(data);
+  if (!s.sparse) return;
+  s.rows = &s.sparse->rows(indices);
+  s.columns = &s.sparse->columns();
+  s.prepared.assign(indices.begin(), indices.end());
+}
+
 BatchResult Network::train(const Dataset& data, std::span<const std::uint32_t> indices, std::uint64_t key,
                            std::span<const float> values, std::span<float> gradients) {
   State& s = *state_;
@@ -267,8 +280,10 @@ BatchResult Network::train(const Dataset& data, std::span<const std::uint32_t> i
   s.choose_input(data);
   Pass pass{.training = true, .key = key};
   if (s.sparse) {
-    pass.sparse = &s.sparse->rows(indices);
-    pass.columns = &s.sparse->columns();
+    if (!std::equal(indices.begin(), indices.end(), s.prepared.begin(), s.prepared.end()))
+      prepare(data, indices);
+    pass.sparse = s.rows;
+    pass.columns = s.columns;
   } else {
     s.load_dense(data, indices, key, s.options.augment && data.shape().channels == 3);
   }
@@ -295,6 +310,7 @@ BatchResult Network::evaluate(const Dataset& data, std::size_t first, std::size_
   std::vector<std::uint32_t> indices(batch, static_cast<std::uint32_t>(first));  // the rest repeats the first
   for (std::size_t i = 0; i < count; ++i) indices[i] = static_cast<std::uint32_t>(first + i);
   Pass pass;
+  s.prepared.clear();
   if (s.sparse)
     pass.sparse = &s.sparse->rows(indices);
   else

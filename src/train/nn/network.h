@@ -55,6 +55,8 @@ class Network {
   // begin on a cache line (see aligned.h).
   BatchResult train(const Dataset& data, std::span<const std::uint32_t> indices, std::uint64_t key,
                     std::span<const float> values, std::span<float> gradients);
+  // Does ahead what the next train() of these samples needs besides values; of others it is done again.
+  void prepare(const Dataset& data, std::span<const std::uint32_t> indices);
   // Forward and loss only, over samples first, first+1, … (at most batch(); fewer at the end of the data).
   BatchResult evaluate(const Dataset& data, std::size_t first, std::size_t count,
                        std::span<const float> values);

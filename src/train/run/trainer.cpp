@@ -289,6 +289,7 @@ Result<StepOutcome> Run::one_step(bool checkpoint, bool finish) {
     report.tail.loss = static_cast<float>(result.loss);
     report.tail.correct = static_cast<float>(result.correct);
     report.tail.samples = static_cast<float>(options_.batch_size);
+    report.meanwhile = [&] { network_->prepare(data_.train, order_->at(at + 1, cluster_.index)); };
   }
   if (writer_) writer_->wait_copied();
   auto outcome = exchange_->step(*state_, report);
