@@ -72,9 +72,7 @@ void Controller::place_behind(Pool& pool) {
     std::size_t ahead;
     NodeId id;
     std::size_t depth;
-    bool operator>(const Place& other) const {
-      return std::tie(ahead, id) > std::tie(other.ahead, other.id);
-    }
+    bool operator>(const Place& other) const { return std::tie(ahead, id) > std::tie(other.ahead, other.id); }
   };
   std::priority_queue<Place, std::vector<Place>, std::greater<>> places;
   std::optional<std::pair<sched::Shape, sched::Turn>> looked_for;

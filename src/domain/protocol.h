@@ -65,8 +65,8 @@ struct ProcessStart {
 
 struct StartOrder {
   AttemptKey key;
-  std::string folder;  // of the attempt, under the data folder: workspaces/default/jobs/job_1/train.1
-  std::string shared;  // SLIPWAY_SHARED, likewise
+  std::string folder;   // of the attempt, under the data folder: workspaces/default/jobs/job_1/train.1
+  std::string shared;   // SLIPWAY_SHARED, likewise
   std::string workdir;  // absolute; empty: a fresh folder (with a copy of `source`, if any)
   std::string source;   // manifest hash, or empty
   Resources per_process;

@@ -315,8 +315,7 @@ void AgentCore::adopt(const KeeperList& list) {
   for (const KeptProcess& kept : list.running)
     process_of(attempt_of(kept.started.key),
                kept.started.rank);  // before any end makes the attempt look over
-  for (const KeptProcess& kept : list.running)
-    started(kept.started);
+  for (const KeptProcess& kept : list.running) started(kept.started);
   for (const ProcessEnded& end : list.ended) {
     Attempt& attempt = attempt_of(end.key);
     note_end(attempt, process_of(attempt, end.rank), end);

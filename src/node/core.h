@@ -154,8 +154,8 @@ class AgentCore {
   bool keeper_ready_ = false;
   Attempts attempts_;
   std::uint64_t last_number_ = 0;
-  std::deque<AttemptKey> unhanded_;  // in the order they came
-  std::size_t waiting_ = 0;          // attempts that wait in the keeper
+  std::deque<AttemptKey> unhanded_;       // in the order they came
+  std::size_t waiting_ = 0;               // attempts that wait in the keeper
   std::vector<AttemptKey> forget_later_;  // while there is no keeper
 
   std::optional<SessionId> session_;

@@ -35,8 +35,8 @@ struct WaitingAttempt {
 // each start.
 struct KeeperList {
   std::vector<KeptProcess> running;
-  std::vector<ProcessEnded> ended;  // not yet forgotten
-  std::vector<std::string> notes;   // what this machine does not allow, in plain words
+  std::vector<ProcessEnded> ended;      // not yet forgotten
+  std::vector<std::string> notes;       // what this machine does not allow, in plain words
   std::vector<WaitingAttempt> waiting;  // in the order they will start
   friend bool operator==(const KeeperList&, const KeeperList&) = default;
 };
@@ -46,8 +46,8 @@ struct KeeperProcess {
   std::uint32_t rank = 0;
   std::vector<std::string> argv;         // looked up in the PATH of `environment` when it has no slash
   std::vector<std::string> environment;  // NAME=value, complete
-  std::vector<std::string> folders;      // made when missing, in this order, with their parents; own one first
-  std::string stdout_file;               // appended to
+  std::vector<std::string> folders;  // made when missing, in this order, with their parents; own one first
+  std::string stdout_file;           // appended to
   std::string stderr_file;
   std::string working_folder;
   bool own_working_folder = true;  // false: named by the user, whose fault it is when it is missing

@@ -96,8 +96,15 @@ void SimNode::begin(const StartOrder& order, TimePoint now) {
     if (!ledger_.begun.insert(key).second && ledger_.broken.empty())
       ledger_.broken = fmt::format("process {} of {} was started twice", process.rank, to_string(order.key));
     if (random_.chance(0.02)) {
-      note_end({order.key, process.rank, ProcessEndKind::start_failed, 0, random_.chance(0.5), "no such file",
-                {}, now, now},
+      note_end({order.key,
+                process.rank,
+                ProcessEndKind::start_failed,
+                0,
+                random_.chance(0.5),
+                "no such file",
+                {},
+                now,
+                now},
                now);
       continue;
     }
@@ -153,8 +160,9 @@ void SimNode::carry_out(TimePoint now) {
       } else if (auto* stop = std::get_if<node::effect::Stop>(&effect)) {
         if (const auto waiting = waiting_.extract(stop->key))
           for (const ProcessStart& process : waiting.mapped().processes)
-            note_end({stop->key, process.rank, ProcessEndKind::not_started, 0, false, "stopped", {}, now, now},
-                     now);
+            note_end(
+                {stop->key, process.rank, ProcessEndKind::not_started, 0, false, "stopped", {}, now, now},
+                now);
         for (auto& [key, running] : running_)
           if (key.first == stop->key) {
             const TimePoint at = now + Duration(random_.between(0, stop->grace.count()));

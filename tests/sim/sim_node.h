@@ -76,8 +76,8 @@ class SimNode {
   std::map<std::pair<AttemptKey, std::uint32_t>, Running> running_;
   std::map<std::pair<AttemptKey, std::uint32_t>, ProcessEnded> ended_;
   node::Room room_;
-  std::map<AttemptKey, StartOrder> waiting_;   // for room
-  std::map<AttemptKey, std::size_t> left_;  // processes that have not ended
+  std::map<AttemptKey, StartOrder> waiting_;  // for room
+  std::map<AttemptKey, std::size_t> left_;    // processes that have not ended
   bool quit_ = false;
 };
 

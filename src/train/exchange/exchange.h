@@ -26,7 +26,7 @@ struct WorkerState {
 
 struct StepReport {  // goes out with the gradients
   Tail tail;
-  bool checkpoint = false;  // parameter servers save their parts after this step
+  bool checkpoint = false;                  // parameter servers save their parts after this step
   std::function<void()> meanwhile = [] {};  // done while the others are waited for, or not at all
 };
 

@@ -23,8 +23,8 @@ struct SparseColumns {
   std::size_t columns;
 };
 
-// c[rows x width] = a[rows x inner] times b[inner x width]; width is a multiple of 16. The element (i, k) of a
-// is a[i * a_row + k * a_step], so that a may be turned.
+// c[rows x width] = a[rows x inner] times b[inner x width]; width is a multiple of 16. The element (i, k) of
+// a is a[i * a_row + k * a_step], so that a may be turned.
 struct Product {
   const float* a;
   std::size_t a_row, a_step;

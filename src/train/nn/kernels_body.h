@@ -179,7 +179,8 @@ SLIPWAY_INLINE void multiply_columns(const Product& p, std::size_t at) {
 void multiply(const Product& p) {
   in_blocks(
       p.width, [&](std::size_t at) { multiply_columns<8>(p, at); },
-      [&](std::size_t at) { multiply_columns<7>(p, at); }, [&](std::size_t at) { multiply_columns<4>(p, at); },
+      [&](std::size_t at) { multiply_columns<7>(p, at); },
+      [&](std::size_t at) { multiply_columns<4>(p, at); },
       [&](std::size_t at) { multiply_columns<1>(p, at); });
 }
 

@@ -121,9 +121,9 @@ TEST(Kernels, ProductsMatchPlainLoops) {
     std::size_t rows, width, inner;
     bool turned;
   };
-  const Sizes cases[] = {{1, 16, 1, false},    {5, 16, 7, true},    {25, 16, 100, false}, {100, 16, 100, true},
-                         {3, 112, 10, false},  {7, 64, 33, true},   {13, 208, 5, false},  {24, 128, 17, true},
-                         {49, 240, 3, false},  {100, 48, 61, true}};
+  const Sizes cases[] = {{1, 16, 1, false},   {5, 16, 7, true},   {25, 16, 100, false}, {100, 16, 100, true},
+                         {3, 112, 10, false}, {7, 64, 33, true},  {13, 208, 5, false},  {24, 128, 17, true},
+                         {49, 240, 3, false}, {100, 48, 61, true}};
   for (const Kernels* k : all_sets())
     for (const auto& [rows, width, inner, turned] : cases) {
       SCOPED_TRACE(std::string(k->name) + " " + std::to_string(rows) + " x " + std::to_string(width));
