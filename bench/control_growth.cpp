@@ -79,7 +79,7 @@ class World {
     SLIPWAY_CHECK(loaded.has_value());
     controller_ = std::move(*loaded);
     controller_->set_now(now_);
-    control::Controller::PoolWish wish;
+    PoolRequest wish;
     wish.name = "lab";
     wish.nodes = 0;
     wish.provisioner = "none";

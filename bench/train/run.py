@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures the trainer beside its peers: interleaved rounds, medians, ratios as a table and as JSON.
 
-usage: run.py BUILD_FOLDER [--rounds 5] [--only WORD] [--no-install] [--json FILE] [--tensorflow] [--long]
-Peers come from Debian (libtorch-dev, libgloo-dev, openmpi, gRPC) and PyPI (TensorFlow, with --tensorflow). What cannot
-be had is skipped with a line that says so. --long adds the time to 99 % on MNIST (half a minute and more)."""
+usage: run.py BUILD_FOLDER [--rounds 5] [--only WORD] [--no-install] [--json FILE] [--tensorflow] [--pytorch] [--long]
+Peers come from Debian (libtorch-dev, libgloo-dev, openmpi, gRPC; python3-torch with --pytorch) and PyPI (TensorFlow, with
+--tensorflow). What cannot be had is skipped with a line that says so. --long adds the time to 99 % on MNIST (half a minute and more)."""
 import argparse
 import json
 import os
@@ -24,6 +24,7 @@ parser.add_argument("--only", default="")
 parser.add_argument("--no-install", action="store_true")
 parser.add_argument("--json", default="")
 parser.add_argument("--tensorflow", action="store_true")
+parser.add_argument("--pytorch", action="store_true")
 parser.add_argument("--long", action="store_true")
 options = parser.parse_args()
 
@@ -53,7 +54,7 @@ def run(command, timeout=300):
 def prepare():
     subprocess.run(["ninja", "-C", build, "slipway-train", "slipway-train-bench"], check=True, stdout=subprocess.DEVNULL)
     if not options.no_install and shutil.which("apt-get") and os.geteuid() == 0:
-        for package in ("libtorch-dev libopenblas-dev", "libgloo-dev", "libopenmpi-dev openmpi-bin",
+        for package in ("python3-torch" if options.pytorch else "", "libtorch-dev libopenblas-dev", "libgloo-dev", "libopenmpi-dev openmpi-bin",
                         "libgrpc++-dev protobuf-compiler protobuf-compiler-grpc"):
             subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *package.split()],
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -61,6 +62,23 @@ def prepare():
         subprocess.run(["cmake", "-S", f"{here}/peers", "-B", peers, "-G", "Ninja"], stdout=log, stderr=log)
         subprocess.run(["ninja", "-C", peers, "-k", "0"], stdout=log, stderr=log)
     return {name: os.path.exists(f"{peers}/peer_{name}") for name in ("torch", "mpi", "gloo", "grpc")}
+
+
+def tensorflow_python():
+    """The interpreter that has TensorFlow, or None."""
+    if not options.tensorflow:
+        return None
+    python = f"{build}/bench-tensorflow/bin/python"
+    if not os.path.exists(python):
+        subprocess.run([sys.executable, "-m", "venv", os.path.dirname(os.path.dirname(python))], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "tensorflow-cpu"], check=False)
+    return python
+
+
+def pytorch_python():
+    python = "/usr/bin/python3"  # Debian's own: that is where its packages are found
+    found = options.pytorch and subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0
+    return python if found else None
 
 
 def compare(what, owed, mine, theirs, key, larger_is_better):
@@ -217,6 +235,8 @@ with tempfile.TemporaryDirectory() as temporary:
     peer = lambda name, *words: [f"{peers}/peer_{name}", *words] if have[name] else None
 
     compare("MLP b100, one worker / libtorch", ">= 3", [ours, "step", "mlp", "100", "1"], peer("torch", "mlp", "100", "1"), "samples_per_s", True)
+    for name, python, script in (("PyTorch", pytorch_python(), "pytorch_mlp.py"), ("TensorFlow", tensorflow_python(), "tensorflow_mlp.py")):
+        compare(f"MLP b100, one worker / {name}", ">= 4", [ours, "step", "mlp", "100", "1"], python and [python, f"{here}/{script}", "3"], "samples_per_s", True)
     compare("LeNet b100 / libtorch", ">= 1.4", [ours, "step", "lenet", "100", "2"], peer("torch", "lenet", "100", "2"), "samples_per_s", True)
     compare("VGG b128 / libtorch", ">= 2", [ours, "step", "vgg", "128", "4"], peer("torch", "vgg", "128", "4"), "samples_per_s", True)
     compare("VGG b128 / libtorch channels last", ">= 1.6", [ours, "step", "vgg", "128", "4"], peer("torch", "vgg", "128", "4", "channels_last"), "samples_per_s", True)
@@ -232,10 +252,7 @@ with tempfile.TemporaryDirectory() as temporary:
     data = ["--data", plain_data]
     alone("MLP, 2 workers / 1 worker", ">= 1.6", lambda: ranks(2, [*data, "--epochs", "30"])["samples_per_s"] / ranks(1, [*data, "--epochs", "30"])["samples_per_s"], "times")
     if options.tensorflow and (not options.only or options.only in "TensorFlow"):
-        python = f"{build}/bench-tensorflow/bin/python"
-        if not os.path.exists(python):
-            subprocess.run([sys.executable, "-m", "venv", os.path.dirname(os.path.dirname(python))], check=True)
-            subprocess.run([python, "-m", "pip", "install", "-q", "tensorflow-cpu"], check=False)
+        python = tensorflow_python()
         for mode in ("async", "sync"):
             mine, theirs = ranks(2, [*data, "--epochs", "30"])["samples_per_s"], tensorflow_rate(python, mode)
             if theirs:

@@ -16,14 +16,6 @@ net::Response list_response(const std::vector<View>& views) {
   return json(200, wire::format_list(items, std::nullopt));
 }
 
-Result<control::Controller::PoolWish> wish_of(const std::string& body) {
-  auto request = wire::parse_pool_request(body);
-  if (!request) return fail(request.error());
-  return control::Controller::PoolWish{
-      request->name,        request->nodes,      request->cores_per_node, request->memory_per_node,
-      request->provisioner, request->overcommit, request->lost_after};
-}
-
 }  // namespace
 
 void Api::add_pool_routes() {
@@ -34,7 +26,7 @@ void Api::add_pool_routes() {
         list_response<PoolView>);
   });
   router_.add("POST", "/v1/pools", Role::member, [this](const Call& call) {
-    auto wish = wish_of(call.request().body);
+    auto wish = wire::parse_pool_request(call.request().body);
     if (!wish) return call.send(problem(wish.error()));
     change<PoolView>(
         call, [call, wish = *wish](Controller& c) { return c.create_pool(call.caller, wish); },
@@ -50,7 +42,7 @@ void Api::add_pool_routes() {
         [](const PoolView& view) { return json(200, wire::format(view)); });
   });
   router_.add("PATCH", "/v1/pools/{pool}", Role::member, [this](const Call& call) {
-    auto wish = wish_of(call.request().body);
+    auto wish = wire::parse_pool_request(call.request().body);
     if (!wish) return call.send(problem(wish.error()));
     change<PoolView>(
         call,

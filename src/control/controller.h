@@ -61,17 +61,8 @@ class Controller {
   std::optional<TimePoint> next_deadline() const;  // when the next turn must be taken at the latest
 
   // -- pools
-  struct PoolWish {
-    std::string name;
-    std::optional<std::uint32_t> nodes;
-    std::optional<Millicores> cores_per_node;
-    std::optional<Bytes> memory_per_node;
-    std::string provisioner;
-    std::optional<bool> overcommit;
-    std::optional<Duration> lost_after;
-  };
-  Result<PoolView> create_pool(const Caller& caller, const PoolWish& wish);
-  Result<PoolView> resize_pool(const Caller& caller, const std::string& name, const PoolWish& wish);
+  Result<PoolView> create_pool(const Caller& caller, const PoolRequest& wish);
+  Result<PoolView> resize_pool(const Caller& caller, const std::string& name, const PoolRequest& wish);
   Result<void> delete_pool(const Caller& caller, const std::string& name);
   Result<PoolView> pool(const Caller& caller, const std::string& name) const;
   std::vector<PoolView> pools(const Caller& caller) const;

@@ -48,7 +48,7 @@ Result<std::string> Controller::choose_pool(const Caller& caller, const std::str
   if (!known.empty())
     return fail(ErrorCode::invalid, "the job names no pool, and there are several",
                 fmt::format("say pool: NAME (or --pool NAME); the pools are {}", fmt::join(known, ", ")));
-  PoolWish wish;
+  PoolRequest wish;
   wish.name = "local";
   wish.nodes = 1;
   wish.cores_per_node = settings_.machine.total.cores;

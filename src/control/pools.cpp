@@ -33,7 +33,7 @@ Result<void> check_machine(const PoolRecord& pool, const Resources& machine) {
 
 }  // namespace
 
-Result<PoolView> Controller::create_pool(const Caller& caller, const PoolWish& wish) {
+Result<PoolView> Controller::create_pool(const Caller& caller, const PoolRequest& wish) {
   if (auto named = validate_name("pool", wish.name); !named) return fail(named.error());
   const std::string key = caller.workspace + "/" + wish.name;
   if (pools_.contains(key))
@@ -115,7 +115,7 @@ void Controller::remove_local_node(Node& node, const std::string& why) {
 }
 
 Result<PoolView> Controller::resize_pool(const Caller& caller, const std::string& name,
-                                         const PoolWish& wish) {
+                                         const PoolRequest& wish) {
   const auto found = pools_.find(caller.workspace + "/" + name);
   if (found == pools_.end()) return fail(no_pool(name));
   Pool& pool = found->second;

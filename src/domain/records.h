@@ -25,6 +25,17 @@ struct PoolRecord {
   friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
 };
 
+// What is asked of a new pool, or of one that changes: what is absent is left to the rules, or as it is.
+struct PoolRequest {
+  std::string name;
+  std::optional<std::uint32_t> nodes;
+  std::optional<Millicores> cores_per_node;
+  std::optional<Bytes> memory_per_node;
+  std::string provisioner;
+  std::optional<bool> overcommit;
+  std::optional<Duration> lost_after;
+};
+
 struct NodeRecord {
   NodeId id;
   std::string workspace = "default";

@@ -31,15 +31,6 @@ std::string format_problem(int status, const Error& error);
 std::string format_object(const std::vector<std::pair<std::string, std::string>>& fields);
 std::string quote(std::string_view text);  // as a JSON string
 
-struct PoolRequest {  // POST and PATCH of a pool; what is absent is not changed
-  std::string name;
-  std::optional<std::uint32_t> nodes;
-  std::optional<Millicores> cores_per_node;
-  std::optional<Bytes> memory_per_node;
-  std::string provisioner;
-  std::optional<bool> overcommit;
-  std::optional<Duration> lost_after;
-};
 Result<PoolRequest> parse_pool_request(std::string_view json);
 
 struct TokenRequest {

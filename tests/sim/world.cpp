@@ -23,7 +23,7 @@ control::Settings settings() {
 World::World(std::uint64_t seed) : random(seed), store_(store::make_memory_store()) {
   controller_ = std::move(*control::Controller::load(*store_, settings(), random.next(), now_));
   controller_->set_now(now_);
-  control::Controller::PoolWish lab{"lab",
+  PoolRequest lab{"lab",
                                     static_cast<std::uint32_t>(random.between(1, 6)),
                                     static_cast<Millicores>(random.between(1, 4) * 1000),
                                     8ull << 30,
@@ -31,7 +31,7 @@ World::World(std::uint64_t seed) : random(seed), store_(store::make_memory_store
                                     std::nullopt,
                                     std::nullopt};
   (void)controller_->create_pool(user, lab);
-  control::Controller::PoolWish joined{"joined", 0, std::nullopt, std::nullopt, "none", std::nullopt, 3s};
+  PoolRequest joined{"joined", 0, std::nullopt, std::nullopt, "none", std::nullopt, 3s};
   (void)controller_->create_pool(user, joined);
   turn();
   for (std::int64_t i = random.between(0, 3); i > 0; --i) {
@@ -98,7 +98,7 @@ void World::user_acts() {
     (void)controller_->drain_node(user, node->first, random.chance(0.5));
   }
   if (random.chance(0.01)) {
-    control::Controller::PoolWish wish;
+    PoolRequest wish;
     wish.nodes = static_cast<std::uint32_t>(random.between(1, 6));
     (void)controller_->resize_pool(user, "lab", wish);
   }
@@ -289,7 +289,7 @@ void World::heal() {
   turn();
   controller_->set_now(now_);
   for (auto& [name, node] : nodes_) (void)controller_->drain_node(user, name, false);
-  control::Controller::PoolWish wish;
+  PoolRequest wish;
   wish.nodes = 6;
   (void)controller_->resize_pool(user, "lab", wish);
   turn();
