@@ -17,7 +17,7 @@ std::string signal_name(int signal) {
 
 // "rank 1 on lab-2 exited with code 3"
 std::string describe_end(const ProcessEnded& ended, const std::string& node, bool several) {
-  const std::string who = several ? fmt::format("rank {} on {} ", ended.rank, node) : "it ";
+  std::string who = several ? fmt::format("rank {} on {} ", ended.rank, node) : "it ";
   switch (ended.kind) {
     case ProcessEndKind::exited: return fmt::format("{}exited with code {}", who, ended.code);
     case ProcessEndKind::signalled:

@@ -47,7 +47,8 @@ Result<std::shared_ptr<const TaskSpec>> Controller::spec_of(JobId job, std::uint
 
 void Controller::place_ready() {
   if (stopping_) return;
-  for (auto& [key, pool] : pools_) {
+  for (auto& entry : pools_) {
+    Pool& pool = entry.second;
     if (!pool.changed) continue;
     pool.changed = false;
     const auto place = [&](const sched::Shape& shape, const sched::Turn& turn,
@@ -59,7 +60,7 @@ void Controller::place_ready() {
     };
     sched::Outcome outcome = sched::plan(pool.queue, pool.capacity, {now_, settings_.reserve_after}, place);
     pool.reservation = std::move(outcome.reservation);
-    if (outcome.look_again) timers_.insert({*outcome.look_again, TimerKind::look_again, {}, {}, key});
+    if (outcome.look_again) timers_.insert({*outcome.look_again, TimerKind::look_again, {}, {}, entry.first});
     place_behind(pool);
   }
 }
@@ -77,8 +78,8 @@ void Controller::place_behind(Pool& pool) {
   std::priority_queue<Place, std::vector<Place>, std::greater<>> places;
   std::optional<std::pair<sched::Shape, sched::Turn>> looked_for;
   while (const auto head = sched::first(pool.queue)) {
-    const auto& [need, turn] = *head;
-    Job& job = jobs_.at(turn.job);
+    const sched::Shape& need = head->first;
+    Job& job = jobs_.at(head->second.job);
     const auto shape = std::find_if(job.shapes.begin(), job.shapes.end(),
                                     [&](const Shape& one) { return one.need == need; });
     if (need.nodes != 1 || need.per_node.gpus > 0 || shape->seconds_mean < 0 ||

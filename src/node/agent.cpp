@@ -221,7 +221,7 @@ class Agent {
   void on_keeper(FromKeeper message) {
     std::visit(Overloaded{
                    [&](KeeperList& list) { core_.keeper_connected(std::move(list), clock_.now()); },
-                   [&](ProcessStarted& started) { core_.started(std::move(started)); },
+                   [&](ProcessStarted& started) { core_.started(started); },
                    [&](ProcessEnded& ended) { core_.ended(std::move(ended)); },
                },
                message);

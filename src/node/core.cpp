@@ -322,14 +322,15 @@ void AgentCore::adopt(const KeeperList& list) {
   }
 }
 
-void AgentCore::started(ProcessStarted process) {
-  Attempt& attempt = attempt_of(process.key);
-  note_start(attempt, process_of(attempt, process.rank), std::move(process));
+void AgentCore::started(const ProcessStarted& start) {
+  Attempt& attempt = attempt_of(start.key);
+  note_start(attempt, process_of(attempt, start.rank), start);
 }
 
-void AgentCore::ended(ProcessEnded process) {
-  Attempt& attempt = attempt_of(process.key);
-  note_end(attempt, process_of(attempt, process.rank), std::move(process));
+void AgentCore::ended(ProcessEnded end) {
+  Attempt& attempt = attempt_of(end.key);
+  Process& process = process_of(attempt, end.rank);
+  note_end(attempt, process, std::move(end));
 }
 
 // ── what became of processes ──
@@ -338,11 +339,11 @@ void AgentCore::note_begun(Attempt& attempt) {
   if (std::exchange(attempt.waits, false)) --waiting_;
 }
 
-void AgentCore::note_start(Attempt& attempt, Process& process, ProcessStarted start) {
+void AgentCore::note_start(Attempt& attempt, Process& process, const ProcessStarted& start) {
   if (process.started || process.ended) return;
   note_begun(attempt);
   if (hello_said_) report_.started.push_back(start);
-  process.started = std::move(start);
+  process.started = start;
 }
 
 void AgentCore::note_end(Attempt& attempt, Process& process, ProcessEnded end) {

@@ -93,8 +93,8 @@ class AgentCore {
   // lost.
   void keeper_connected(KeeperList list, TimePoint now);
   void keeper_lost();
-  void started(ProcessStarted process);
-  void ended(ProcessEnded process);
+  void started(const ProcessStarted& start);
+  void ended(ProcessEnded end);
 
   // The answer to effect::Stage, in any order. A failure ends the attempt as start_failed, not the user's
   // fault.
@@ -139,7 +139,7 @@ class AgentCore {
   void hand_over_what_may();
   // Ends every process of the attempt that has not ended, as `how` says.
   void end_rest(Attempt& attempt, ProcessEnded how);
-  void note_start(Attempt& attempt, Process& process, ProcessStarted start);
+  void note_start(Attempt& attempt, Process& process, const ProcessStarted& start);
   void note_begun(Attempt& attempt);
   void note_end(Attempt& attempt, Process& process, ProcessEnded end);
   void adopt(const KeeperList& list);

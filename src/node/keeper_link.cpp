@@ -35,6 +35,7 @@ Result<Fd> start_program(const std::vector<std::string>& command, pid_t& pid) {
   ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   char shown[] = "slipway";  // in lists of processes, instead of /proc/self/exe
