@@ -12,6 +12,7 @@ namespace {
 template <class View>
 net::Response list_response(const std::vector<View>& views) {
   std::vector<std::string> items;
+  items.reserve(views.size());
   for (const View& view : views) items.push_back(wire::format(view));
   return json(200, wire::format_list(items, std::nullopt));
 }

@@ -11,7 +11,7 @@
 namespace slipway::wire {
 namespace {
 
-constexpr Millicores millicores(double cores) { return static_cast<Millicores>(cores * 1000 + 0.5); }
+Millicores millicores(double cores) { return static_cast<Millicores>(std::lround(cores * 1000)); }
 
 struct Defaults {  // what a job says for all its tasks
   std::uint32_t retries = 0;
