@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/overloaded.h"
 #include "base/random.h"
 #include "base/resident.h"
 #include "net/client.h"
@@ -37,13 +38,6 @@ constexpr Duration redial_first{100'000};
 constexpr Duration redial_longest{2'000'000};
 constexpr Duration keeper_quit_max{15'000'000};
 constexpr std::size_t staging_queue_max = 10'000;
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-template <class... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 // The edge around AgentCore: hands it what happens, does what it says. All on the loop's thread but staging.
 class Agent {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/overloaded.h"
 
 namespace slipway::node {
 namespace {
@@ -13,13 +14,6 @@ namespace {
 // A service that is just loading a million tasks may take its time with the first answer.
 constexpr Duration welcome_wait_max{10'000'000};
 constexpr Duration report_hold_max{10'000};
-
-template <class... Handlers>
-struct Overloaded : Handlers... {
-  using Handlers::operator()...;
-};
-template <class... Handlers>
-Overloaded(Handlers...) -> Overloaded<Handlers...>;
 
 ProcessEnded end_of(ProcessEndKind kind, std::string detail, TimePoint now) {
   ProcessEnded end;

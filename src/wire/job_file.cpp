@@ -119,8 +119,6 @@ Json seconds_json(Duration duration) {
   return value == std::floor(value) ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
-Json cores_json(Millicores cores) { return cores % 1000 == 0 ? Json(cores / 1000) : Json(cores / 1000.0); }
-
 Json to_json(const TaskSpec& task) {
   Json json;
   json["name"] = task.name;

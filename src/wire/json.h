@@ -4,8 +4,14 @@
 #include <string>
 #include <utility>
 
+#include "domain/job.h"
+
 namespace slipway::wire {
 using Json = nlohmann::ordered_json;
+
+inline Json cores_json(Millicores cores) {  // 2, or 0.5
+  return cores % 1000 == 0 ? Json(cores / 1000) : Json(cores / 1000.0);
+}
 
 // A whole number that fits. get<> takes any number: of one that is too large nobody knows what it makes.
 template <class Integer>

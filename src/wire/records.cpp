@@ -13,7 +13,6 @@ namespace slipway::wire {
 namespace {
 
 Json time_json(const std::optional<TimePoint>& time) { return time ? Json(format_time(*time)) : Json(); }
-Json cores_json(Millicores cores) { return cores % 1000 == 0 ? Json(cores / 1000) : Json(cores / 1000.0); }
 template <class T>
 Json maybe(const std::optional<T>& value) {
   return value ? Json(*value) : Json();

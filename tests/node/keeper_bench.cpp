@@ -119,10 +119,9 @@ ToKeeper task(const std::string& data, int round, int index, bool whole) {
   KeeperProcess process;
   process.argv = {"/bin/true"};
   for (char** variable = environ; *variable != nullptr; ++variable) process.environment.push_back(*variable);
-  const std::string of_task = fmt::format("{}/round-{}/sweep[{}]", data, round, index);
-  const std::string attempt = whole ? of_task + "/attempt-1" : of_task;
+  const std::string attempt = fmt::format("{}/round-{}/sweep[{}].1", data, round, index);
   process.folders = {attempt, attempt + "/wd"};
-  if (whole) process.folders = {of_task, attempt, attempt + "/wd", attempt + "/outputs", data + "/shared"};
+  if (whole) process.folders = {attempt, attempt + "/outputs", attempt + "/wd", data + "/shared"};
   process.stdout_file = attempt + "/stdout.txt";
   process.stderr_file = attempt + "/stderr.txt";
   process.working_folder = attempt + "/wd";
