@@ -35,7 +35,7 @@ struct Machine {  // the one the service runs on
 
 struct Settings {
   Machine machine;
-  Duration reserve_after{30'000'000};
+  Duration reserve_after{1'000'000};
   Duration retry_wait_first{1'000'000};  // doubled with each retry, plus up to half of itself at random
   Duration retry_wait_max{60'000'000};
   Duration heartbeat_max{700'000};

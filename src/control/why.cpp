@@ -49,12 +49,11 @@ std::string Controller::why_queued(const Job& job, const Group& group, const std
       ++drained;
     else if (!node.session || !node.cleaning.empty())
       ++away;
-    else if (pool.reservation && pool.reservation->nodes.contains(id) &&
-             pool.reservation->turn.job != job.record.id)
-      ++kept;
-    else if (fits(node.used + shape.per_node, node.record.total))
-      ++free;
-    else
+    else if (const Resources used = node.used + shape.per_node; fits(used, node.record.total)) {
+      const bool reserved = pool.reservation && pool.reservation->turn.job != job.record.id &&
+                            pool.reservation->nodes.contains(id);
+      ++(reserved && !fits(used + pool.reservation->nodes.at(id), node.record.total) ? kept : free);
+    } else
       for (const AttemptKey& key : node.attempts) {
         const Attempt* attempt = find_attempt(key);
         if (!attempt || busy.size() >= 4) continue;

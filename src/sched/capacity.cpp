@@ -45,10 +45,12 @@ void Capacity::give(NodeId id, const Resources& amount) {
   index(id, node);
 }
 
-std::optional<std::vector<NodeId>> Capacity::find(const Shape& shape, const std::set<NodeId>& kept) const {
+std::optional<std::vector<NodeId>> Capacity::find(const Shape& shape, const Kept& kept) const {
   std::vector<NodeId> chosen;
   for (auto at = by_free_.lower_bound({shape.per_node.cores, NodeId{0}}); at != by_free_.end(); ++at) {
-    if (kept.contains(at->second) || !fits(shape.per_node, nodes_.at(at->second).free())) continue;
+    Resources need = shape.per_node;
+    if (const auto found = kept.find(at->second); found != kept.end()) need = need + found->second;
+    if (!fits(need, nodes_.at(at->second).free())) continue;
     chosen.push_back(at->second);
     if (chosen.size() == shape.nodes) {
       // Ranks follow the nodes' ids, so that rank 0 of a gang is where people look for it.

@@ -20,6 +20,8 @@ struct Shape {
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
+using Kept = std::map<NodeId, Resources>;  // room of nodes that is spoken for
+
 class Capacity {
  public:
   // `open`: takes new work. Setting a node again replaces what was known of it.
@@ -29,8 +31,8 @@ class Capacity {
   void give(NodeId node, const Resources& amount);
 
   // Open nodes with room for the shape, the fullest first so that large holes stay; lowest id breaks ties.
-  // Nodes in `kept` are passed over. nullopt when there are too few.
-  std::optional<std::vector<NodeId>> find(const Shape& shape, const std::set<NodeId>& kept) const;
+  // Of a node in `kept` only what is free beside that much counts. nullopt when there are too few.
+  std::optional<std::vector<NodeId>> find(const Shape& shape, const Kept& kept) const;
 
   // The open nodes that will have room soonest, judged by what is free now: those kept for a task that has
   // waited long. Fewer than shape.nodes when the pool is too small.

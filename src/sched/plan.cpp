@@ -38,7 +38,7 @@ std::optional<std::pair<Shape, Turn>> first(const Queue& queue) { return first_o
 Outcome plan(Queue& queue, Capacity& capacity, const PlanOptions& options, const Place& place) {
   Outcome outcome;
   std::set<Shape> blocked;
-  std::set<NodeId> kept;
+  Kept kept;
   while (const auto next = first_of(queue, blocked)) {
     const auto& [shape, turn] = *next;
     if (const auto nodes = capacity.find(shape, kept)) {
@@ -50,7 +50,7 @@ Outcome plan(Queue& queue, Capacity& capacity, const PlanOptions& options, const
     if (due > options.now) {
       if (!outcome.look_again || due < *outcome.look_again) outcome.look_again = due;
     } else if (!outcome.reservation && capacity.able(shape) >= shape.nodes) {
-      for (const NodeId node : capacity.nearest_to_fit(shape)) kept.insert(node);
+      for (const NodeId node : capacity.nearest_to_fit(shape)) kept.emplace(node, shape.per_node);
       outcome.reservation = Reservation{shape, turn, kept};
     }
   }

@@ -2,8 +2,8 @@
 // Decides which queued tasks start where. The same queue and the same room give the same plan.
 //
 // Order is priority, then age (the job's number). A task starts on all its nodes at once or waits. One too
-// large for the free room lets smaller ones pass until it has waited `reserve_after`; from then on nodes are
-// kept for it as they become free, so that it cannot starve. Entries that ask for the same shape are looked
+// large for the free room lets smaller ones pass until it has waited `reserve_after`; from then on room is
+// kept for it as it becomes free, so that it cannot starve, and others run only beside it. Entries that ask for the same shape are looked
 // at together: when the first does not fit, none of them does, so a plan costs what it places, not what is
 // queued.
 #include <functional>
@@ -43,13 +43,13 @@ class Queue {
 
 struct PlanOptions {
   TimePoint now{};
-  Duration reserve_after{30'000'000};
+  Duration reserve_after{1'000'000};
 };
 
 struct Reservation {
   Shape shape;
   Turn turn;
-  std::set<NodeId> nodes;
+  Kept nodes;
 };
 
 struct Outcome {

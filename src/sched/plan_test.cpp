@@ -71,7 +71,7 @@ TEST(Plan, SmallOnesPassALargeOneUntilItHasWaitedLong) {
   const Outcome early = fresh.run();
   EXPECT_EQ(fresh.placed, (Placed{{2, {1}}}));
   EXPECT_FALSE(early.reservation);
-  EXPECT_EQ(early.look_again, fresh.now + 30s);
+  EXPECT_EQ(early.look_again, fresh.now + 1s);
 
   Bench old;
   old.node(1, 2, 1);
@@ -81,7 +81,7 @@ TEST(Plan, SmallOnesPassALargeOneUntilItHasWaitedLong) {
   const Outcome late = old.run();
   EXPECT_TRUE(old.placed.empty());
   ASSERT_TRUE(late.reservation);
-  EXPECT_EQ(late.reservation->nodes, (std::set<NodeId>{NodeId{1}, NodeId{2}}));
+  EXPECT_EQ(late.reservation->nodes, (Kept{{NodeId{1}, cores(2)}, {NodeId{2}, cores(2)}}));
 }
 
 TEST(Plan, WhatFitsBesideAReservationStillRuns) {
@@ -93,6 +93,16 @@ TEST(Plan, WhatFitsBesideAReservationStillRuns) {
   bench.job(2, 3, {1, cores(1)});
   bench.run();
   EXPECT_EQ(bench.placed, (Placed{{2, {3}}}));
+}
+
+TEST(Plan, ANodeKeptForALargeOneTakesWhatFitsBesideIt) {
+  Bench bench;
+  bench.node(1, 4, 0);
+  bench.node(2, 4, 3);
+  bench.job(1, 1, {2, cores(2)}, 0, 60s);
+  bench.job(2, 5, {1, cores(1)});
+  bench.run();
+  EXPECT_EQ(bench.placed, (Placed{{2, {1}}, {2, {1}}}));
 }
 
 TEST(Plan, NothingIsKeptForWhatCanNeverFit) {

@@ -216,7 +216,8 @@ class Order(SlipwayCase):
     def test_a_gang_is_not_starved(self):
         s = self.service()
         s.pool("lab", 2)
-        small = s.submit(job(shell("small", "sleep 0.3", count=200)))
+        # Of uneven length, so that both nodes are never free at once by luck.
+        small = s.submit(job(shell("small", ["sh", "-c", "sleep 0.$((2 + {index} % 7))"], count=200)))
         s.wait_for_task(small, "small[0]", "running", "succeeded")
         gang = s.submit(job(shell("gang", "true", nodes=2), priority=1))
         self.assertEqual(s.wait_for(gang)["state"], "succeeded")
