@@ -15,6 +15,7 @@
 #include "api/router.h"
 #include "api/worker.h"
 #include "control/loop.h"
+#include "domain/gang.h"
 #include "net/server.h"
 #include "net/tail.h"
 
@@ -97,8 +98,7 @@ class Api {
     TaskRecord task;
     std::uint32_t attempt = 0;  // 0: there is none yet
     bool ended = false;
-    std::uint32_t processes = 1;
-    std::uint32_t processes_per_node = 1;
+    std::vector<Member> members;
     std::vector<std::string> nodes;
     std::vector<bool> here;  // by node: its files lie in our data folder
   };
@@ -106,6 +106,8 @@ class Api {
                                   const std::string& job, const std::string& task,
                                   std::optional<std::uint32_t> attempt) const;
   std::shared_ptr<FileSource> source_of(const AttemptPlace& place, std::uint32_t rank);
+  // A process by its rank or its name.
+  static Result<std::uint32_t> rank_of(const AttemptPlace& place, const std::string& process);
   void send_file(const Call& call, const AttemptPlace& place, std::uint32_t rank, const std::string& path);
   struct Part;
   static std::optional<Part> part_of(const Call& call, std::uint64_t size, net::Headers& headers);

@@ -32,8 +32,7 @@ Result<Api::AttemptPlace> Api::find_place(Controller& controller, const control:
   place.task = **task;
   auto spec = controller.store().task_spec(job->id, place.task.ref.group);
   if (!spec) return fail(spec.error());
-  place.processes = spec->processes();
-  place.processes_per_node = spec->processes_per_node;
+  place.members = gang_of(*spec);
   auto attempts = controller.store().attempts(place.task.ref);
   if (!attempts) return fail(attempts.error());
   const AttemptRecord* found = attempts->empty() ? nullptr : &attempts->back();
@@ -50,6 +49,7 @@ Result<Api::AttemptPlace> Api::find_place(Controller& controller, const control:
   place.attempt = found->key.attempt;
   place.ended = found->ended_at.has_value();
   place.nodes = found->node_names;
+  place.members = gang_of(*spec, static_cast<std::uint32_t>(place.nodes.size()));
   for (const std::string& name : place.nodes) {
     auto node = controller.node(caller, name);
     place.here.push_back(!node || node->node.local || node->node.shares_storage);
@@ -57,10 +57,22 @@ Result<Api::AttemptPlace> Api::find_place(Controller& controller, const control:
   return place;
 }
 
+Result<std::uint32_t> Api::rank_of(const AttemptPlace& place, const std::string& process) {
+  std::string names;
+  for (std::uint32_t rank = 0; rank < place.members.size(); ++rank) {
+    const std::string name = member_name(place.members[rank], rank);
+    if (process == name || process == std::to_string(rank)) return rank;
+    if (rank < 20) names += (names.empty() ? "" : ", ") + name;
+  }
+  return fail(ErrorCode::not_found,
+              fmt::format("{} has no process {}", place.task.name, process.substr(0, 50)),
+              fmt::format("its processes are {}{}", names, place.members.size() > 20 ? ", …" : ""));
+}
+
 std::shared_ptr<FileSource> Api::source_of(const AttemptPlace& place, std::uint32_t rank) {
   const std::string folder =
       attempt_folder(place.job.workspace, place.job.id, place.task.name, place.attempt);
-  const std::size_t node = rank / place.processes_per_node;
+  const std::size_t node = place.members[rank].node;
   if (node < place.here.size() && !place.here[node])
     return files_on_node(sessions_, place.job.workspace, place.nodes[node], folder);
   return files_here(options_.data + "/" + folder, watcher_);

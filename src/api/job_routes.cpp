@@ -60,7 +60,7 @@ net::Response page_response(const Page& page) { return json(200, wire::format_li
 
 struct AttemptPage {
   std::vector<AttemptRecord> attempts;
-  std::uint32_t processes = 1;
+  TaskSpec spec;
 };
 
 Result<AttemptPage> attempts_of(Controller& controller, const Call& call) {
@@ -72,7 +72,7 @@ Result<AttemptPage> attempts_of(Controller& controller, const Call& call) {
   if (!spec) return fail(spec.error());
   auto attempts = controller.store().attempts(task->ref);
   if (!attempts) return fail(attempts.error());
-  return AttemptPage{std::move(*attempts), spec->processes()};
+  return AttemptPage{std::move(*attempts), std::move(*spec)};
 }
 
 Result<Page> jobs_page(Controller& controller, const Call& call, std::uint32_t limit) {
@@ -254,7 +254,7 @@ void Api::add_job_routes() {
           if (!attempts) return fail(attempts.error());
           return wire::format(
               TaskView{*task, attempts->empty() ? std::vector<std::string>() : attempts->back().node_names},
-              wire::format_task_spec(*spec), *attempts, spec->processes());
+              *spec, *attempts);
         },
         [](const std::string& body) { return json(200, body); });
   });
@@ -264,7 +264,7 @@ void Api::add_job_routes() {
         [](const AttemptPage& page) {
           std::vector<std::string> items;
           for (const AttemptRecord& attempt : page.attempts)
-            items.push_back(wire::format(attempt, page.processes));
+            items.push_back(wire::format(attempt, page.spec));
           return json(200, wire::format_list(items, std::nullopt));
         });
   });
@@ -275,7 +275,7 @@ void Api::add_job_routes() {
                     [call](const AttemptPage& page) {
                       for (const AttemptRecord& attempt : page.attempts)
                         if (std::to_string(attempt.key.attempt) == call.part("attempt"))
-                          return json(200, wire::format(attempt, page.processes));
+                          return json(200, wire::format(attempt, page.spec));
                       return problem({ErrorCode::not_found,
                                       fmt::format("there is no attempt {} of {}",
                                                   call.part("attempt").substr(0, 20), call.part("task")),

@@ -17,7 +17,7 @@ constexpr std::size_t piece_size = 256 << 10;
 
 struct LogQuery {
   std::string stream = "stdout";
-  std::uint32_t rank = 0;
+  std::string process = "0";  // rank or name
   std::optional<std::uint32_t> attempt;
   std::optional<std::uint64_t> tail;
   std::uint64_t offset = 0;
@@ -41,15 +41,13 @@ Result<LogQuery> query_of(const Call& call) {
   if (query.stream != "stdout" && query.stream != "stderr")
     return fail(ErrorCode::invalid, fmt::format("there is no stream '{}'", query.stream.substr(0, 50)),
                 "the streams are stdout and stderr");
-  auto rank = number_in<std::uint32_t>(call, "process");
   auto attempt = number_in<std::uint32_t>(call, "attempt");
   auto tail = number_in<std::uint64_t>(call, "tail");
   auto offset = number_in<std::uint64_t>(call, "offset");
-  if (!rank) return fail(rank.error());
   if (!attempt) return fail(attempt.error());
   if (!tail) return fail(tail.error());
   if (!offset) return fail(offset.error());
-  query.rank = rank->value_or(0);
+  query.process = call.parameter("process").value_or("0");
   query.attempt = *attempt;
   query.tail = *tail;
   query.offset = offset->value_or(0);
@@ -127,9 +125,9 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
   void found(const Api::AttemptPlace& place) {
     job_ = place.job.id;
     task_ = place.task.name;
-    if (query_.rank >= place.processes) {
-      call_.send(problem({ErrorCode::not_found, fmt::format("{} has no process {}", task_, query_.rank),
-                          fmt::format("its processes are 0 to {}", place.processes - 1)}));
+    const auto rank = Api::rank_of(place, query_.process);
+    if (!rank) {
+      call_.send(problem(rank.error()));
       return end();
     }
     if (place.attempt == 0) {
@@ -142,9 +140,9 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
     }
     attempt_ = place.attempt;
     ended_ = place.ended;
-    const StreamNames names = stream_names(query_.rank, place.processes);
+    const StreamNames names = stream_names(member_name(place.members[*rank], *rank), place.members.size());
     path_ = query_.stream == "stdout" ? names.out : names.err;
-    source_ = api_.source_of(place, query_.rank);
+    source_ = api_.source_of(place, *rank);
     offset_ = query_.offset;
     open_stream(place.attempt);
     if (!query_.tail) return next();
@@ -252,28 +250,28 @@ void Api::add_log_routes() {
           return find_place(c, call.caller, call.part("job"), call.part("task"), query.attempt);
         },
         [this, call, query = *query](const AttemptPlace& place) {
-          if (query.rank >= place.processes)
-            return call.send(problem({ErrorCode::not_found,
-                                      fmt::format("{} has no process {}", place.task.name, query.rank),
-                                      fmt::format("its processes are 0 to {}", place.processes - 1)}));
+          const auto found = rank_of(place, query.process);
+          if (!found) return call.send(problem(found.error()));
+          const std::uint32_t rank = *found;
           if (place.attempt == 0)
             return call.send({200,
                               {{"Content-Type", "text/plain; charset=utf-8"}, {"X-Slipway-Attempt", "0"}},
                               ""});  // nothing was written yet
-          const StreamNames names = stream_names(query.rank, place.processes);
+          const StreamNames names =
+              stream_names(member_name(place.members[rank], rank), place.members.size());
           const std::string path = query.stream == "stdout" ? names.out : names.err;
           if (!query.tail && query.offset == 0) {
-            auto source = source_of(place, query.rank);
-            return source->size(path, [this, call, place, query, path, source](Result<std::uint64_t> size) {
+            auto source = source_of(place, rank);
+            return source->size(path, [this, call, place, rank, path, source](Result<std::uint64_t> size) {
               if (!size && size.error().code == ErrorCode::not_found)
                 return call.send({200,
                                   {{"Content-Type", "text/plain; charset=utf-8"},
                                    {"X-Slipway-Attempt", std::to_string(place.attempt)}},
                                   ""});  // never started
-              send_file(call, place, query.rank, path);
+              send_file(call, place, rank, path);
             });
           }
-          auto source = source_of(place, query.rank);
+          auto source = source_of(place, rank);
           source->size(path, [this, call, source, path, query, place](Result<std::uint64_t> size) {
             if (!size) return call.send(problem(size.error()));
             net::Headers headers{{"Content-Type", "text/plain; charset=utf-8"},

@@ -46,7 +46,7 @@ TEST(CommandLine, MistakesAreExplained) {
       {{"job", "wait", "a", "--timeout", "soon"}, 2, "error: --timeout: 'soon' is not a duration", "try:"},
       {{"job", "submit", "/nonexistent.yaml"}, 1, "error: cannot open /nonexistent.yaml", ""},
       {{"task", "show", "job_1"}, 2, "error: 'job_1' names no task", "try:   slipway task show job_1/train"},
-      {{"logs", "job_1/a/b"}, 2, "error: 'job_1/a/b' names no job, task or process", "try:"},
+      {{"logs", "job_1/a/b/c"}, 2, "error: 'job_1/a/b/c' names no job, task or process", "try:"},
       {{"run"}, 2, "error: slipway run needs a command to run", "try:"},
       {{"run", "--noodles", "2", "--", "ls"},
        2,

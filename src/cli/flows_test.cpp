@@ -24,9 +24,11 @@ std::string job_json(const std::string& state, const std::string& reason = "") {
 }
 
 std::string task_json(const std::string& state, int attempts, const std::string& result, int processes = 1) {
+  std::string names;
+  for (int rank = 0; rank < processes; ++rank) names += fmt::format("{}\"{}\"", rank > 0 ? "," : "", rank);
   return fmt::format(
-      R"({{"job":"job_1","name":"t","state":"{}","attempts":{},{},"reason":"r","processes":{},"history":[]}})",
-      state, attempts, result, processes);
+      R"({{"job":"job_1","name":"t","state":"{}","attempts":{},{},"reason":"r","processes":{},"process_names":[{}],"history":[]}})",
+      state, attempts, result, processes, names);
 }
 
 // Answers a log with what `text_of` says for the stream, process and attempt asked for.

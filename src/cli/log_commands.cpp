@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 
 #include "cli/commands.h"
@@ -82,6 +83,7 @@ Outcome<int> logs(Context& context, const LogOptions& options) {
   source.process = path->process;
   source.attempt = options.attempt;
   source.tail = options.tail;
+  source.in_colour = is_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
   std::vector<std::string> tasks{path->task};
   if (path->task.empty()) {
     Outcome<std::vector<std::string>> all = tasks_of(context.service(), path->job);
@@ -101,8 +103,9 @@ Outcome<int> logs(Context& context, const LogOptions& options) {
 
 void add_logs(CommandTree& tree, Context& context) {
   auto options = std::make_shared<LogOptions>();
-  tree.add("logs", "Print what a job, a task or a process wrote", "slipway logs job_1/train/0 -f")
-      .argument("JOB[/TASK[/RANK]]", options->path, "whose output; several tasks or processes name each line")
+  tree.add("logs", "Print what a job, a task or a process wrote", "slipway logs job_1/train/worker-1 -f")
+      .argument("JOB[/TASK[/PROCESS]]", options->path,
+                "whose output; several tasks or processes name each line")
       .flag("-f,--follow", options->follow, "go on until the end")
       .flag("--stderr", options->from_stderr, "its standard error instead of its standard output")
       .number("--tail N", options->tail, "begin with the last N lines")

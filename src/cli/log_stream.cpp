@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <thread>
 
 #include "base/file.h"
@@ -12,8 +13,7 @@ namespace slipway::cli {
 namespace {
 
 struct OneLog {  // of one process
-  std::string job, task, stream;
-  std::uint32_t rank = 0;
+  std::string job, task, stream, process;
   std::uint32_t attempt = 0;
   std::optional<std::uint32_t> tail;
   bool follow = false;
@@ -23,7 +23,7 @@ std::string target_of(const OneLog& log, std::uint64_t offset) {
   const auto text = [](std::uint64_t number) { return std::to_string(number); };
   return with_query(resource({"jobs", log.job, "tasks", log.task, "logs"}),
                     {{"stream", log.stream},
-                     {"process", text(log.rank)},
+                     {"process", log.process},
                      {"attempt", text(log.attempt)},
                      {"tail", log.tail ? text(*log.tail) : ""},
                      {"offset", offset > 0 ? text(offset) : ""},
@@ -60,17 +60,22 @@ Outcome<Value> get_task(Service& service, const LogSource& source) {
   return service.get(resource({"jobs", source.job, "tasks", source.task}));
 }
 
-std::vector<std::uint32_t> ranks_of(const LogSource& source, const Value& task) {
-  if (source.process) return {*source.process};
-  std::vector<std::uint32_t> ranks;
-  const auto processes = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, task.count("processes")));
-  for (std::uint32_t rank = 0; rank < processes; ++rank) ranks.push_back(rank);
-  return ranks;
+std::vector<std::string> processes_of(const LogSource& source, const Value& task) {
+  if (!source.process.empty()) return {source.process};
+  std::vector<std::string> names;
+  for (const Value& name : task.items("process_names")) names.push_back(name.text());
+  if (names.empty()) names.emplace_back("0");
+  return names;
 }
 
-std::string prefix_of(const LogSource& source, std::size_t processes, std::uint32_t rank) {
-  if (processes == 1) return source.label.empty() ? "" : fmt::format("[{}] ", source.label);
-  return source.label.empty() ? fmt::format("[{}] ", rank) : fmt::format("[{}/{}] ", source.label, rank);
+// On a terminal each process has a colour of its own.
+std::string prefix_of(const LogSource& source, const std::vector<std::string>& processes, std::size_t which) {
+  std::string text = source.label;
+  if (processes.size() > 1) text += (text.empty() ? "" : "/") + processes[which];
+  if (text.empty()) return "";
+  if (!source.in_colour) return fmt::format("[{}] ", text);
+  static constexpr int colours[] = {36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91};
+  return fmt::format("\x1b[{}m[{}]\x1b[0m ", colours[which % std::size(colours)], text);
 }
 
 Outcome<void> check(const std::vector<LogTarget>& targets) {
@@ -82,13 +87,13 @@ Outcome<void> check(const std::vector<LogTarget>& targets) {
 // Every process and stream of one attempt at once, each on a thread and a connection of its own.
 Outcome<Found> follow_attempt(Service& service, const LogSource& source, const Value& task,
                               std::uint32_t attempt, const std::vector<LogTarget>& targets) {
-  const std::vector<std::uint32_t> ranks = ranks_of(source, task);
+  const std::vector<std::string> processes = processes_of(source, task);
   std::mutex mutex;
   std::optional<Failure> failure;  // guarded by mutex
   Found found = Found::nothing;    // guarded by mutex
-  const auto copy = [&](Service own, std::uint32_t rank, const LogTarget& target) {
-    LineWriter writer(*target.output, prefix_of(source, ranks.size(), rank));
-    const OneLog log{source.job, source.task, target.stream, rank, attempt, source.tail, true};
+  const auto copy = [&](Service own, std::size_t which, const LogTarget& target) {
+    LineWriter writer(*target.output, prefix_of(source, processes, which));
+    const OneLog log{source.job, source.task, target.stream, processes[which], attempt, source.tail, true};
     const Outcome<Found> copied = copy_log(own, log, writer);
     const std::lock_guard lock(mutex);
     if (!copied)
@@ -98,9 +103,9 @@ Outcome<Found> follow_attempt(Service& service, const LogSource& source, const V
   };
   {
     std::vector<std::jthread> threads;
-    for (const std::uint32_t rank : ranks)
+    for (std::size_t which = 0; which < processes.size(); ++which)
       for (const LogTarget& target : targets)
-        threads.emplace_back([&copy, &service, rank, &target] { copy(service.another(), rank, target); });
+        threads.emplace_back([&copy, &service, which, &target] { copy(service.another(), which, target); });
   }
   if (failure) return give_up(std::move(*failure));
   if (const Outcome<void> written = check(targets); !written) return give_up(written);
@@ -162,17 +167,18 @@ Outcome<void> copy_logs(Service& service, const LogSource& source, const std::ve
   if (!task) return give_up(task);
   const auto last = static_cast<std::uint32_t>(task->count("attempts"));
   if (last == 0) return {};
-  const std::vector<std::uint32_t> ranks = ranks_of(source, *task);
-  for (const std::uint32_t rank : ranks) {
+  const std::vector<std::string> processes = processes_of(source, *task);
+  for (std::size_t which = 0; which < processes.size(); ++which) {
     for (const LogTarget& target : targets) {
-      LineWriter writer(*target.output, prefix_of(source, ranks.size(), rank));
-      const OneLog log{source.job,  source.task, target.stream, rank, source.attempt.value_or(last),
-                       source.tail, false};
+      LineWriter writer(*target.output, prefix_of(source, processes, which));
+      const OneLog log{
+          source.job,  source.task, target.stream, processes[which], source.attempt.value_or(last),
+          source.tail, false};
       const Outcome<Found> copied = copy_log(service, log, writer);
       if (!copied) return give_up(copied);
-      if (*copied == Found::nothing && (source.attempt || source.process))
-        return refuse(fmt::format("{}/{} has no process {} in attempt {}", source.job, source.task, rank,
-                                  source.attempt.value_or(last)),
+      if (*copied == Found::nothing && (source.attempt || !source.process.empty()))
+        return refuse(fmt::format("{}/{} has no process {} in attempt {}", source.job, source.task,
+                                  processes[which], source.attempt.value_or(last)),
                       {}, fmt::format("slipway task show {}/{}", source.job, source.task));
     }
   }
@@ -190,8 +196,8 @@ Outcome<Value> follow_logs(Service& service, const LogSource& source, const std:
     const bool was_made = task->count("attempts") >= attempt;
     const Outcome<Found> found = follow_attempt(service, now, *task, attempt, targets);
     if (!found) return give_up(found);
-    if (*found == Found::nothing && was_made && source.process)
-      return refuse(fmt::format("{}/{} has no process {}", source.job, source.task, *source.process), {},
+    if (*found == Found::nothing && was_made && !source.process.empty())
+      return refuse(fmt::format("{}/{} has no process {}", source.job, source.task, source.process), {},
                     fmt::format("slipway task show {}/{}", source.job, source.task));
     // The log has ended; the end itself may be written down a moment later. Where there was no such attempt,
     // it may come.

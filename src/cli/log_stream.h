@@ -42,10 +42,11 @@ class LineWriter {
 struct LogSource {
   std::string job;
   std::string task;
-  std::optional<std::uint32_t> process;  // none: every process, each line with its rank
+  std::string process;                   // rank or name; empty: every one, each line with its name
   std::optional<std::uint32_t> attempt;  // none: the last; when following, that one and those after it
   std::optional<std::uint32_t> tail;     // only so many lines of what is there
   std::string label;                     // before every line, in brackets; empty: none
+  bool in_colour = false;
 };
 
 struct LogTarget {

@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 namespace slipway::cli {
 
 Outcome<TaskPath> parse_task_path(const std::string& text) {
   const auto wrong = [&text](const std::string& why) {
     Failure failure{ExitCode::usage, fmt::format("'{}' names no job, task or process", text), why,
-                    "job_1, job_1/train, or job_1/train/0 for its process of rank 0"};
+                    "job_1, job_1/train, job_1/train/0 for its process of rank 0, or job_1/train/worker-1"};
     return give_up(std::move(failure));
   };
   TaskPath path;
@@ -21,12 +19,9 @@ Outcome<TaskPath> parse_task_path(const std::string& text) {
   path.task = text.substr(first + 1, second == std::string::npos ? second : second - first - 1);
   if (path.task.empty()) return wrong("the task is missing");
   if (second == std::string::npos) return path;
-  std::uint32_t rank = 0;
-  const char* begin = text.data() + second + 1;
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(begin, end, rank);
-  if (begin == end || error != std::errc{} || stopped != end) return wrong("a process is named by its rank");
-  path.process = rank;
+  path.process = text.substr(second + 1);
+  if (path.process.empty() || path.process.find('/') != std::string::npos)
+    return wrong("a process is named by its rank or its role");
   return path;
 }
 

@@ -1,7 +1,5 @@
 #pragma once
-// How users name things below a job: job_1, job_1/TASK, job_1/TASK/RANK.
-#include <cstdint>
-#include <optional>
+// How users name things below a job: job_1, job_1/TASK, job_1/TASK/PROCESS.
 #include <string>
 
 #include "cli/failure.h"
@@ -10,8 +8,8 @@ namespace slipway::cli {
 
 struct TaskPath {
   std::string job;
-  std::string task;                      // empty: all of the job
-  std::optional<std::uint32_t> process;  // rank
+  std::string task;     // empty: all of the job
+  std::string process;  // rank or name; empty: all of the task
 };
 Outcome<TaskPath> parse_task_path(const std::string& text);
 // As above, and a task must be named. `example` is for the hint.

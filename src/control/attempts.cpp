@@ -15,9 +15,10 @@ std::string signal_name(int signal) {
   return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
 }
 
-// "rank 1 on lab-2 exited with code 3"
-std::string describe_end(const ProcessEnded& ended, const std::string& node, bool several) {
-  std::string who = several ? fmt::format("rank {} on {} ", ended.rank, node) : "it ";
+// "worker-1 on lab-2 exited with code 3", "rank 1 on …" where there are no roles
+std::string describe_end(const ProcessEnded& ended, const std::string& name, const std::string& node) {
+  const std::string_view word = !name.empty() && name.front() >= '0' && name.front() <= '9' ? "rank " : "";
+  std::string who = name.empty() ? "it " : fmt::format("{}{} on {} ", word, name, node);
   switch (ended.kind) {
     case ProcessEndKind::exited: return fmt::format("{}exited with code {}", who, ended.code);
     case ProcessEndKind::signalled:
@@ -98,6 +99,7 @@ void Controller::release_node(Attempt& attempt, std::uint32_t node_place) {
   Node& node = found->second;
   const AttemptKey& key = attempt.record.key;
   node.attempts.erase(key);
+  node.preparing -= !attempt.record.is_launched;
   if (attempt.holds[node_place])
     node.used = node.used - need_of(key);
   else
@@ -159,16 +161,17 @@ void Controller::process_ended(NodeId node_id, const ProcessEnded& ended) {
   record.use.cpu_time += ended.use.cpu_time;
   record.use.memory_peak = std::max(record.use.memory_peak, ended.use.memory_peak);
   const bool good = ended.kind == ProcessEndKind::exited && ended.code == 0;
-  if (!good && !attempt->stopping) {  // the first failure names the attempt's end and stops the others
-    const bool several = attempt->processes.size() > 1;
+  if (!good && !attempt->stopping && !attempt->is_ending && process.matters) {
+    // The first failure names the attempt's end and stops the others.
     if (ended.kind == ProcessEndKind::exited) record.exit_code = ended.code;
     if (ended.kind == ProcessEndKind::signalled) record.signal = ended.code;
-    if (several) record.rank = ended.rank;
+    if (!process.name.empty()) record.rank = ended.rank;
+    record.last_lines = ended.last_lines;
     attempt->users_fault = ended.kind != ProcessEndKind::start_failed || ended.users_fault;
     process.state = Process::State::ended;
     --attempt->processes_left;
     stop_attempt(*attempt, reason_of(ended.kind),
-                 describe_end(ended, record.node_names[process.node], several));
+                 describe_end(ended, process.name, record.node_names[process.node]));
     ++attempt->processes_left;
   }
   if (ended.kind == ProcessEndKind::exited || ended.kind == ProcessEndKind::signalled) {
@@ -187,7 +190,13 @@ void Controller::process_is_gone(Attempt& attempt, std::uint32_t rank, TimePoint
   --attempt.processes_left;
   attempt.last_ended_at = std::max(attempt.last_ended_at, time);
   if (is_over_on(attempt, process.node)) release_node(attempt, process.node);
-  if (attempt.processes_left > 0) return;
+  if (attempt.processes_left > 0) {
+    if (!attempt.stopping &&
+        std::none_of(attempt.processes.begin(), attempt.processes.end(),
+                     [](const auto& one) { return one.decides && one.state != Process::State::ended; }))
+      begin_ending(attempt);
+    return;
+  }
   const TaskRef ref = attempt.record.key.task;
   finish_attempt(jobs_.at(ref.job), *find_task(ref));
 }
@@ -195,6 +204,11 @@ void Controller::process_is_gone(Attempt& attempt, std::uint32_t rank, TimePoint
 void Controller::stop_attempt(Attempt& attempt, EndReason reason, std::string detail) {
   SLIPWAY_CHECK(!attempt.stopping);
   attempt.stopping = true;
+  if (attempt.is_ending) {  // decided before this happened
+    reason = EndReason::exited;
+    attempt.record.exit_code = 0;
+    detail = "it exited with code 0";
+  }
   attempt.record.end = reason;
   attempt.record.detail = std::move(detail);
   const AttemptKey& key = attempt.record.key;
@@ -203,6 +217,7 @@ void Controller::stop_attempt(Attempt& attempt, EndReason reason, std::string de
   task.record.reason = attempt.record.detail;
   touch(task);
   touch(attempt);
+  if (!attempt.record.is_launched) unstarted_.push_back(key);
   const auto spec = spec_of(key.task.job, key.task.group);
   if (!spec) {
     store_problem_ = spec.error();

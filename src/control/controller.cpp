@@ -94,14 +94,19 @@ void Controller::restore_task(Job& job, const TaskRecord& record, const AttemptR
   Attempt& live = *task.attempt;
   live.record = *attempt;
   live.stopping = attempt->end.has_value();  // why it is being stopped was saved with the first order to stop
-  const std::uint32_t per_node = group.processes_per_node;
+  live.is_ending = live.stopping && attempt->end == EndReason::exited && attempt->exit_code == 0;
+  const auto spec = spec_of(record.ref.job, record.ref.group);
+  if (!spec) {
+    store_problem_ = spec.error();
+    return;
+  }
   const auto nodes = static_cast<std::uint32_t>(attempt->nodes.size());
-  live.processes_left = nodes * per_node;
-  for (std::uint32_t rank = 0; rank < live.processes_left; ++rank)
-    // A process counts as running only when its node says so again: until then it may just as well never have
-    // begun.
-    live.processes.push_back(
-        {attempt->started_at ? Process::State::running : Process::State::sent, rank / per_node});
+  fill_processes(live, **spec);
+  // A process counts as running only when its node says so again: until then it may just as well never have
+  // begun.
+  if (attempt->started_at)
+    for (Process& process : live.processes) process.state = Process::State::running;
+  live.prepared.assign(nodes, attempt->is_launched);
   live.record.gpus.resize(nodes);
   live.released.assign(nodes, false);
   live.holds.assign(nodes, false);
@@ -118,17 +123,19 @@ void Controller::restore_task(Job& job, const TaskRecord& record, const AttemptR
     }
     Node& node = found->second;
     node.attempts.insert(attempt->key);
+    node.preparing += !attempt->is_launched;
     for (const std::uint32_t gpu : live.record.gpus[n]) node.gpus_free.erase(gpu);
     // What was not known to run may have been sent ahead; the node's Hello settles it.
-    if (attempt->started_at)
+    if (attempt->started_at || !attempt->is_launched)
       hold_room(node, live);
     else
       put_behind(node, live);
   }
-  const auto spec = spec_of(record.ref.job, record.ref.group);
-  if (spec && (*spec)->max_wall_time.count() > 0 && attempt->started_at)
+  if ((*spec)->max_wall_time.count() > 0 && attempt->started_at)
     timers_.insert(
         {*attempt->started_at + (*spec)->max_wall_time, TimerKind::wall_time, attempt->key, {}, {}});
+  if (launch::needs_preparing(**spec) && !attempt->started_at)
+    timers_.insert({now_ + (*spec)->start_timeout, TimerKind::start_timeout, attempt->key, {}, {}});
 }
 
 std::optional<TimePoint> Controller::next_deadline() const {
@@ -145,6 +152,13 @@ void Controller::run_timer(const Timer& timer) {
     case TimerKind::wall_time:
       if (Attempt* attempt = find_attempt(timer.key); attempt && !attempt->stopping)
         stop_attempt(*attempt, EndReason::timed_out, "it ran longer than its max_wall_time");
+      break;
+    case TimerKind::start_timeout:
+      if (Attempt* attempt = find_attempt(timer.key)) start_timed_out(*attempt);
+      break;
+    case TimerKind::end_grace:
+      if (Attempt* attempt = find_attempt(timer.key); attempt && !attempt->stopping)
+        stop_attempt(*attempt, EndReason::exited, "it exited with code 0");
       break;
     case TimerKind::node_silence:
       if (const auto found = nodes_.find(timer.node); found != nodes_.end()) {
@@ -205,6 +219,7 @@ Result<Outputs> Controller::finish_turn() {
     timers_.erase(timers_.begin());
     run_timer(timer);
   }
+  settle_unstarted();
   place_ready();
   quit_if_stopped();
   if (store_problem_) return fail(*store_problem_);

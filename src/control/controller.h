@@ -25,6 +25,7 @@
 #include "control/store.h"
 #include "domain/protocol.h"
 #include "domain/records.h"
+#include "launch/launch.h"
 #include "sched/plan.h"
 
 namespace slipway::control {
@@ -36,7 +37,7 @@ struct Machine {  // the one the service runs on
 struct Settings {
   Machine machine;
   Duration reserve_after{1'000'000};
-  Duration retry_wait_first{1'000'000};  // doubled with each retry, plus up to half of itself at random
+  Duration retry_wait_first{100'000};  // doubled with each retry, plus up to half of itself at random
   Duration retry_wait_max{60'000'000};
   Duration heartbeat_max{700'000};
 };
@@ -120,6 +121,10 @@ class Controller {
     enum class State : std::uint8_t { sent, running, ended };
     State state = State::sent;
     std::uint32_t node = 0;  // place in the attempt's list of nodes
+    bool decides = true;     // see domain/gang.h
+    bool waited_for = false;
+    bool matters = true;
+    std::string name;  // worker-1; empty where it is the only one
   };
   struct Attempt {
     AttemptRecord record;
@@ -130,7 +135,9 @@ class Controller {
     TimePoint last_ended_at{};                  // of its processes
     bool stopping = false;
     bool users_fault = true;
-    std::vector<bool> holds;  // by node: it has room there, else it waits among the node's `behind`
+    bool is_ending = false;      // all that decide have ended well: whatever comes now, it succeeded
+    std::vector<bool> prepared;  // by node, until it is launched
+    std::vector<bool> holds;     // by node: it has room there, else it waits among the node's `behind`
   };
   struct Task {
     TaskRecord record;
@@ -146,7 +153,6 @@ class Controller {
     std::uint32_t shape = 0;      // in the job's list
     std::uint32_t waits_for = 0;  // groups it depends on that have not succeeded
     std::uint16_t retries = 0;
-    std::uint16_t processes_per_node = 1;
     bool is_array = false;
     TaskState rest = TaskState::queued;
     Counts counts;
@@ -177,6 +183,7 @@ class Controller {
     std::set<std::uint32_t> gpus_free;
     std::set<AttemptKey> attempts;  // with processes here
     std::deque<AttemptKey> behind;  // of those, waiting for room on the node
+    std::uint32_t preparing = 0;    // of those, not launched: the keeper does not know of their room yet
     std::map<AttemptKey, std::set<std::uint32_t>>
         cleaning;           // unknown or fenced ones (their ranks) it must end first
     bool removing = false;  // goes when nothing runs on it
@@ -188,11 +195,18 @@ class Controller {
     std::optional<sched::Reservation> reservation;
     bool changed = true;  // something that could let a task start
   };
-  enum class TimerKind : std::uint8_t { retry, wall_time, node_silence, look_again };
+  enum class TimerKind : std::uint8_t {
+    retry,
+    wall_time,
+    node_silence,
+    look_again,
+    start_timeout,
+    end_grace
+  };
   struct Timer {
     TimePoint at;
     TimerKind kind;
-    AttemptKey key;    // retry (attempt 0), wall_time
+    AttemptKey key;    // retry (attempt 0), wall_time, start_timeout, end_grace
     NodeId node;       // node_silence
     std::string pool;  // look_again: "workspace/name"
     friend auto operator<=>(const Timer&, const Timer&) = default;
@@ -211,6 +225,7 @@ class Controller {
   // jobs (jobs.cpp)
   Result<std::string> choose_pool(const Caller& caller, const std::string& asked,
                                   std::vector<std::string>& notes);
+  std::uint32_t nodes_for_roles(const Pool& pool, const TaskSpec& task) const;
   Result<void> check_fits_ever(const Pool& pool, const JobSpec& spec) const;
   Job make_job(const JobRecord& record, const std::vector<TaskSpec>& tasks) const;
   void make_ready(Job& job, std::uint32_t group);
@@ -227,10 +242,18 @@ class Controller {
   void place_on(Pool& pool, Job& job, std::uint32_t shape, const std::vector<NodeId>& nodes, bool behind);
   Task& take_next(Job& job, std::uint32_t shape);
   void place_behind(Pool& pool);
+  static void fill_processes(Attempt& attempt, const TaskSpec& spec);
+  launch::Placement placement_of(const Attempt& attempt);
   std::vector<StartOrder> orders_of(const Attempt& attempt);
+  void order_preparing(Attempt& attempt, std::uint32_t node_place);
+  void launch_attempt(Attempt& attempt);
   Result<std::shared_ptr<const TaskSpec>> spec_of(JobId job, std::uint32_t group);
 
-  // attempts (attempts.cpp)
+  // attempts (attempts.cpp, gangs.cpp)
+  void process_prepared(NodeId node, const Prepared& prepared);
+  void begin_ending(Attempt& attempt);
+  void settle_unstarted();
+  void start_timed_out(Attempt& attempt);
   void process_started(const ProcessStarted& started);
   void process_ended(NodeId node, const ProcessEnded& ended);
   void process_is_gone(Attempt& attempt, std::uint32_t rank, TimePoint time);
@@ -313,6 +336,7 @@ class Controller {
   std::set<std::pair<JobId, std::uint32_t>> dirty_groups_;
   std::set<NodeId> outbox_nodes_;  // with orders to send
   std::vector<JobId> ended_jobs_;
+  std::vector<AttemptKey> unstarted_;   // stopped before anything of them was started
   std::optional<Error> store_problem_;  // a read that placing needed failed: the turn must not be believed
   void touch(const Job& job);
   void touch(const Job& job, std::uint32_t group);

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "control/controller.h"
+#include "domain/gang.h"
 #include "domain/layout.h"
 
 namespace slipway::control {
@@ -59,9 +60,25 @@ Result<std::string> Controller::choose_pool(const Caller& caller, const std::str
   return std::string("local");
 }
 
+// The least number of nodes on which the roles of a gang fit; more than there are when they never do.
+std::uint32_t Controller::nodes_for_roles(const Pool& pool, const TaskSpec& task) const {
+  std::uint32_t processes = 0;
+  for (const RoleSpec& role : task.roles) processes += role.count;
+  Resources largest = pool.record.per_node;
+  for (const auto& [id, node] : nodes_)
+    if (node.record.workspace == pool.record.workspace && node.record.pool == pool.record.name &&
+        !node.removing && node.record.total.cores >= largest.cores)
+      largest = node.record.total;
+  for (std::uint32_t nodes = 1; nodes < processes; ++nodes)
+    if (fits(need_per_node(task, nodes), largest)) return nodes;
+  return processes;
+}
+
 Result<void> Controller::check_fits_ever(const Pool& pool, const JobSpec& spec) const {
   if (pool.record.provisioner == "none") return {};  // nodes join by themselves: it may grow
   for (const TaskSpec& task : spec.tasks) {
+    const Resources need = need_per_node(task, task.nodes);
+    const std::uint32_t wanted = task.is_elastic() ? task.nodes_min : task.nodes;
     std::uint32_t able = 0, total = 0;
     Resources largest;
     for (const auto& [id, node] : nodes_) {
@@ -69,23 +86,23 @@ Result<void> Controller::check_fits_ever(const Pool& pool, const JobSpec& spec) 
           node.removing)
         continue;
       ++total;
-      able += fits(task.per_node(), node.record.total);
+      able += fits(need, node.record.total);
       if (node.record.total.cores >= largest.cores) largest = node.record.total;
     }
-    if (able >= task.nodes) continue;
+    if (able >= wanted) continue;
     if (able == 0 && total > 0)
       return fail(
           ErrorCode::invalid,
           fmt::format("task {} needs {} on one node, and no node of pool {} has that much", task.name,
-                      describe(task.per_node()), pool.record.name),
+                      describe(need), pool.record.name),
           fmt::format("the largest node has {}; ask for less per process, or fewer processes per node",
                       describe(largest)));
     return fail(ErrorCode::invalid,
                 fmt::format("task {} needs {} with {} each, and pool {} has {}", task.name,
-                            plural(task.nodes, "node"), describe(task.per_node()), pool.record.name,
+                            plural(wanted, "node"), describe(need), pool.record.name,
                             able == total ? plural(total, "node") : fmt::format("{} such nodes", able)),
                 fmt::format("ask for at most {}, or: slipway pool resize {} --nodes {}", plural(able, "node"),
-                            pool.record.name, pool.record.nodes + (task.nodes - able)));
+                            pool.record.name, pool.record.nodes + (wanted - able)));
   }
   return {};
 }
@@ -104,12 +121,11 @@ Controller::Job Controller::make_job(const JobRecord& record, const std::vector<
     group.tasks = task.tasks();
     group.is_array = task.count.has_value();
     group.retries = static_cast<std::uint16_t>(task.retries);
-    group.processes_per_node = static_cast<std::uint16_t>(task.processes_per_node);
     group.waits_for = static_cast<std::uint32_t>(task.depends_on.size());
     group.rest = task.depends_on.empty() ? TaskState::queued : TaskState::waiting;
     bucket(group.counts, group.rest) = group.tasks;
     bucket(job.record.counts, group.rest) += group.tasks;
-    const sched::Shape need{task.nodes, task.per_node()};
+    const sched::Shape need{task.is_elastic() ? task.nodes_min : task.nodes, need_per_node(task, task.nodes)};
     const auto [found, added] = shapes.emplace(need, static_cast<std::uint32_t>(job.shapes.size()));
     if (added) {
       job.shapes.emplace_back();
@@ -152,6 +168,8 @@ Result<Controller::Submitted> Controller::submit(const Caller& caller, JobSpec s
   if (!pool_name) return fail(pool_name.error());
   spec.pool = *pool_name;
   Pool& pool = pools_.at(caller.workspace + "/" + *pool_name);
+  for (TaskSpec& task : spec.tasks)
+    if (task.nodes == 0) task.nodes = nodes_for_roles(pool, task);
   if (auto fitting = check_fits_ever(pool, spec); !fitting) return fail(fitting.error());
 
   JobRecord record;

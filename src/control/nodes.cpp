@@ -72,6 +72,7 @@ void Controller::dismiss(SessionId session, const Hello& hello) {
   orders.quit = true;
   for (const ProcessStarted& running : hello.running) orders.stop.push_back({running.key, Duration(0)});
   for (const AttemptKey& key : hello.waiting) orders.stop.push_back({key, Duration(0)});
+  for (const Prepared& prepared : hello.prepared) orders.stop.push_back({prepared.key, Duration(0)});
   for (const ProcessEnded& ended : hello.ended) orders.forget.push_back(ended.key);
   outputs_.messages.emplace_back(session, std::move(orders));
 }
@@ -182,6 +183,12 @@ void Controller::reconcile(Node& node, const Hello& hello, bool same_instance) {
   }
   for (const AttemptKey& key : hello.waiting)
     if (!ours.contains(key)) node.cleaning[key];
+  for (const Prepared& prepared : hello.prepared) {
+    if (ours.contains(prepared.key))
+      process_prepared(id, prepared);
+    else
+      orders_to(node).stop.push_back({prepared.key, Duration(0)});
+  }
   for (const ProcessEnded& ended : hello.ended) {
     if (ours.contains(ended.key))
       process_ended(id, ended);
@@ -198,6 +205,11 @@ void Controller::reconcile(Node& node, const Hello& hello, bool same_instance) {
 void Controller::settle_with(Node& node, const Hello& hello, const AttemptKey& key) {
   Attempt* attempt = find_attempt(key);
   if (!attempt || !node.attempts.contains(key)) return;
+  if (!attempt->record.is_launched) {
+    if (!attempt->stopping && !attempt->prepared[place_of(*attempt, node.record.id)])
+      order_preparing(*attempt, place_of(*attempt, node.record.id));
+    return;
+  }
   const bool waits = std::find(hello.waiting.begin(), hello.waiting.end(), key) != hello.waiting.end();
   const auto reported = [&](std::uint32_t rank) {
     const auto same = [&](const auto& one) { return one.key == key && one.rank == rank; };
@@ -220,7 +232,9 @@ void Controller::settle_with(Node& node, const Hello& hello, const AttemptKey& k
     if (spec)
       orders_to(node).stop.push_back({key, (*spec)->stop_grace});  // an earlier one may have been lost
     gone.insert(gone.end(), unheard.begin(), unheard.end());
-  } else if (!unheard.empty()) {
+  } else if (const auto& ordered = node.outbox.start;
+             !unheard.empty() && std::none_of(ordered.begin(), ordered.end(),
+                                              [&](const StartOrder& order) { return order.key == key; })) {
     // The order was lost on the way. Sent again, it waits there until there is room.
     std::vector<StartOrder> orders = orders_of(*attempt);
     if (store_problem_) return;
@@ -242,6 +256,7 @@ void Controller::settle_room(Node& node, const Hello& hello) {
     Attempt& attempt = *find_attempt(key);
     const std::uint32_t place = place_of(attempt, node.record.id);
     attempt.holds[place] =
+        !attempt.record.is_launched ||
         std::any_of(attempt.processes.begin(), attempt.processes.end(), [&](const Process& process) {
           return process.node == place && process.state != Process::State::sent;
         });
@@ -273,6 +288,12 @@ void Controller::report(SessionId session, const Report& report) {
   // A node that is alive says something at every heartbeat; the answers are ours, so no timer is needed.
   if (node.sent_at + heartbeat_of(node) / 2 <= now_) orders_to(node);
   const NodeId id = node.record.id;
+  for (const Prepared& prepared : report.prepared) {
+    if (node.attempts.contains(prepared.key))
+      process_prepared(id, prepared);
+    else
+      orders_to(node).stop.push_back({prepared.key, Duration(0)});
+  }
   for (const ProcessStarted& started : report.started)
     if (node.attempts.contains(started.key)) process_started(started);
   for (const ProcessEnded& ended : report.ended) {

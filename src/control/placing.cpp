@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "control/controller.h"
-#include "launch/launch.h"
+#include "domain/gang.h"
 
 namespace slipway::control {
 namespace {
@@ -90,7 +90,7 @@ void Controller::place_behind(Pool& pool) {
       places = {};
       for (const auto& [id, room] : pool.capacity.nodes()) {
         const Node& node = nodes_.at(id);
-        if (!is_usable(node) || !fits(need.per_node, node.record.total) ||
+        if (!is_usable(node) || node.preparing > 0 || !fits(need.per_node, node.record.total) ||
             (pool.reservation && pool.reservation->nodes.contains(id)))
           continue;
         const double slots = std::max(
@@ -144,18 +144,24 @@ void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, const std::vect
   task.attempt = std::make_unique<Attempt>();
   Attempt& attempt = *task.attempt;
   attempt.record.key = {task.record.ref, task.record.attempts};
+  const auto spec = spec_of(job.record.id, task.record.ref.group);
+  if (!spec) {
+    store_problem_ = spec.error();
+    return;
+  }
   attempt.record.nodes = nodes;
   attempt.record.placed_at = now_;
+  attempt.record.is_launched = !launch::needs_preparing(**spec);
   attempt.released.assign(nodes.size(), false);
   attempt.holds.assign(nodes.size(), false);
+  attempt.prepared.assign(nodes.size(), attempt.record.is_launched);
   attempt.record.gpus.resize(nodes.size());
-  attempt.processes_left = static_cast<std::uint32_t>(nodes.size()) * group.processes_per_node;
-  for (std::uint32_t rank = 0; rank < attempt.processes_left; ++rank)
-    attempt.processes.push_back({Process::State::sent, rank / group.processes_per_node});
+  fill_processes(attempt, **spec);
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
     Node& node = nodes_.at(nodes[n]);
     attempt.record.node_names.push_back(node.record.name);
     node.attempts.insert(attempt.record.key);
+    node.preparing += !attempt.record.is_launched;
     for (std::uint32_t gpu = 0; gpu < job.shapes[s].need.per_node.gpus; ++gpu)
       attempt.record.gpus[n].push_back(node.gpus_free.extract(node.gpus_free.begin()).value());
     if (behind)
@@ -166,6 +172,11 @@ void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, const std::vect
   }
   touch(task);
   touch(attempt);
+  if (!attempt.record.is_launched) {
+    timers_.insert({now_ + (*spec)->start_timeout, TimerKind::start_timeout, attempt.record.key, {}, {}});
+    for (std::uint32_t n = 0; n < nodes.size(); ++n) order_preparing(attempt, n);
+    return;
+  }
   const std::vector<StartOrder> orders = orders_of(attempt);
   if (store_problem_) return;
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
@@ -174,22 +185,42 @@ void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, const std::vect
   }
 }
 
+void Controller::fill_processes(Attempt& attempt, const TaskSpec& spec) {
+  const std::vector<Member> members = gang_of(spec, static_cast<std::uint32_t>(attempt.record.nodes.size()));
+  attempt.processes_left = static_cast<std::uint32_t>(members.size());
+  attempt.processes.reserve(members.size());
+  for (std::uint32_t rank = 0; rank < members.size(); ++rank) {
+    Process& process = attempt.processes.emplace_back();
+    process.node = members[rank].node;
+    process.decides = decides(spec, members[rank]);
+    process.waited_for = is_waited_for(spec, members[rank]);
+    process.matters = matters(spec, members[rank]);
+    if (members.size() > 1) process.name = member_name(members[rank], rank);
+  }
+}
+
 std::vector<StartOrder> Controller::orders_of(const Attempt& attempt) {
-  const AttemptKey& key = attempt.record.key;
-  const Job& job = jobs_.at(key.task.job);
-  const auto spec = spec_of(key.task.job, key.task.group);
+  const auto spec = spec_of(attempt.record.key.task.job, attempt.record.key.task.group);
   if (!spec) {
     store_problem_ = spec.error();
     return {};
   }
-  launch::Placement placement{key, job.record.workspace, name_of(job, key.task), job.record.source, {}};
+  return launch::launch(**spec, placement_of(attempt));
+}
+
+launch::Placement Controller::placement_of(const Attempt& attempt) {
+  const AttemptKey& key = attempt.record.key;
+  const Job& job = jobs_.at(key.task.job);
+  launch::Placement placement{key, job.record.workspace, name_of(job, key.task), job.record.source,
+                              {},  attempt.record.secret};
   for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n) {
     const auto node = nodes_.find(attempt.record.nodes[n]);
-    placement.nodes.push_back({attempt.record.node_names[n],
-                               node == nodes_.end() ? "" : node->second.record.address,
-                               attempt.record.gpus[n]});
+    placement.nodes.push_back(
+        {attempt.record.node_names[n], node == nodes_.end() ? "" : node->second.record.address,
+         attempt.record.gpus[n],
+         n < attempt.record.ports.size() ? attempt.record.ports[n] : std::vector<std::uint16_t>()});
   }
-  return launch::launch(**spec, placement);
+  return placement;
 }
 
 }  // namespace slipway::control

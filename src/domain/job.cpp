@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "domain/gang.h"
+
 namespace slipway {
 namespace {
 
@@ -24,11 +26,93 @@ bool is_empty(const Command& command) {
   return list.empty() || list.front().empty();
 }
 
+constexpr std::uint32_t processes_max = 100'000;  // of one gang
+
+Result<void> validate_roles(const TaskSpec& task) {
+  const auto wrong = [&](std::string what, std::string hint) {
+    return fail(invalid(fmt::format("task {}: {}", task.name, what), std::move(hint)));
+  };
+  if (!takes_roles(task.toolkit))
+    return wrong(fmt::format("toolkit {} has no roles: all its processes are alike", to_string(task.toolkit)),
+                 "say nodes and processes_per_node, and one command");
+  if (!is_empty(task.command))
+    return wrong("it has a command and roles with their own", "move the command into the roles");
+  if (task.processes_per_node != 1)
+    return wrong("it has roles and processes_per_node", "say how many of each role with count");
+  std::string names;
+  std::uint64_t processes = 0, workers = 0;
+  for (const RoleSpec& role : task.roles) {
+    if (auto named = validate_name("role", role.name); !named) return named;
+    if (role.count == 0)
+      return wrong(fmt::format("role {} has a count of 0", role.name),
+                   "give it at least 1, or leave the role out");
+    if (is_empty(role.command))
+      return wrong(fmt::format("role {} has no command", role.name),
+                   "give it one: command: [python3, train.py]");
+    for (const RoleSpec& other : task.roles)
+      if (&other != &role && other.name == role.name)
+        return wrong(fmt::format("two roles are called {}", role.name), "give one of them a larger count");
+    if (task.toolkit == Toolkit::tensorflow && role.name != "chief" && role.name != "master" &&
+        role.name != "worker" && role.name != "ps" && role.name != "evaluator")
+      return wrong(fmt::format("TensorFlow has no role {}", role.name),
+                   "its roles are chief, worker, ps and evaluator");
+    if ((role.name == "chief" || role.name == "master") && role.count != 1 &&
+        task.toolkit == Toolkit::tensorflow)
+      return wrong(fmt::format("there are {} chiefs", role.count),
+                   "give chief a count of 1, and add workers");
+    if (role.name == "chief" || role.name == "master" || role.name == "worker") workers += role.count;
+    names += (names.empty() ? "" : ", ") + role.name;
+    processes += role.count;
+  }
+  if (task.toolkit == Toolkit::tensorflow && workers == 0)
+    return wrong("there is no worker, so nothing would ever train", "add a role worker, or chief");
+  if (processes > processes_max)
+    return wrong(fmt::format("its roles have {} processes", processes),
+                 fmt::format("a gang has at most {}", processes_max));
+  if (!task.ends_with.empty() && task.ends_with != "all" &&
+      std::none_of(task.roles.begin(), task.roles.end(),
+                   [&](const RoleSpec& role) { return role.name == task.ends_with; }))
+    return wrong(fmt::format("it ends with role {}, which it does not have", task.ends_with),
+                 fmt::format("its roles are {}", names));
+  if (task.nodes > processes)
+    return wrong(fmt::format("{} processes cannot use {} nodes", processes, task.nodes),
+                 fmt::format("ask for at most {} nodes, or leave nodes out", processes));
+  return {};
+}
+
+Result<void> validate_gang(const TaskSpec& task) {
+  const auto wrong = [&](std::string what, std::string hint) {
+    return fail(invalid(fmt::format("task {}: {}", task.name, what), std::move(hint)));
+  };
+  if (!task.ends_with.empty() && task.ends_with != "all" && task.roles.empty())
+    return wrong(fmt::format("it ends with role {}, but has no roles", task.ends_with),
+                 "take ends_with out, or describe the roles");
+  if (task.torchrun && task.toolkit != Toolkit::torch)
+    return wrong("launcher torchrun needs toolkit torch", "say toolkit: torch");
+  if (task.is_elastic() && task.nodes_min > task.nodes)
+    return wrong(fmt::format("nodes: min {} is above max {}", task.nodes_min, task.nodes), "swap them");
+  if (task.is_elastic() && !task.roles.empty())
+    return wrong("a gang with roles cannot be elastic", "say nodes: N, or leave the roles out");
+  if (task.framework_grows && !(task.is_elastic() && (task.torchrun || task.toolkit == Toolkit::horovod)))
+    return wrong("elastic: framework is for torchrun and horovod with nodes: {min: …, max: …}",
+                 "leave it out: the gang is then started anew with the nodes there are");
+  if (!task.container.image.empty() && !task.container.rootfs.empty())
+    return wrong("its container has an image and a rootfs", "keep one of them");
+  if (!task.container.rootfs.empty() && task.container.rootfs.front() != '/')
+    return wrong(fmt::format("container rootfs '{}' is not an absolute path", task.container.rootfs),
+                 "name a folder or tarball of the node, beginning with '/'");
+  return {};
+}
+
 Result<void> validate_task(const TaskSpec& task) {
   if (auto named = validate_name("task", task.name); !named) return named;
-  if (is_empty(task.command))
+  if (!task.roles.empty()) {
+    if (auto ok = validate_roles(task); !ok) return ok;
+  } else if (is_empty(task.command)) {
     return fail(invalid(fmt::format("task {} has an empty command", task.name),
                         "give it one: command: [python3, train.py], or command: \"echo hello\""));
+  }
+  if (auto ok = validate_gang(task); !ok) return ok;
   const auto within = [&](std::string_view key, std::uint64_t value, std::uint64_t low,
                           std::uint64_t high) -> Result<void> {
     if (value >= low && value <= high) return {};
@@ -36,7 +120,7 @@ Result<void> validate_task(const TaskSpec& task) {
                         fmt::format("{} goes from {} to {}", key, low, high)));
   };
   if (auto ok = within("count", task.tasks(), 1, JobLimits::tasks_max); !ok) return ok;
-  if (auto ok = within("nodes", task.nodes, 1, JobLimits::nodes_max); !ok) return ok;
+  if (auto ok = within("nodes", task.nodes, task.roles.empty() ? 1 : 0, JobLimits::nodes_max); !ok) return ok;
   if (auto ok = within("processes_per_node", task.processes_per_node, 1, 4096); !ok) return ok;
   if (auto ok = within("retries", task.retries, 0, JobLimits::retries_max); !ok) return ok;
   for (const auto& [key, value] : task.environment)

@@ -43,24 +43,53 @@ using Environment = std::map<std::string, std::string>;
 // A string runs under /bin/sh -c; a list runs as it is.
 using Command = std::variant<std::string, std::vector<std::string>>;
 
+// What the processes of a gang speak, so what they are told of each other and how they end.
+enum class Toolkit : std::uint8_t { none, tensorflow, horovod, mpi, torch, jax, hostfile };
+std::string_view to_string(Toolkit toolkit);
+std::optional<Toolkit> parse_toolkit(std::string_view text);
+
+struct RoleSpec {  // of a gang whose processes differ: chief, worker, ps, …
+  std::string name;
+  std::uint32_t count = 1;
+  Command command;
+  Resources resources{.cores = 1000};  // of one process
+  friend bool operator==(const RoleSpec&, const RoleSpec&) = default;
+};
+
+struct ContainerSpec {  // one of the two; both empty: none
+  std::string image;
+  std::string rootfs;  // absolute: a folder or a tarball on the node
+  friend bool operator==(const ContainerSpec&, const ContainerSpec&) = default;
+  bool empty() const { return image.empty() && rootfs.empty(); }
+};
+
 struct TaskSpec {
   std::string name;
-  Command command;
+  Command command;                     // of every process; unless there are roles
   std::optional<std::uint32_t> count;  // an array: tasks name[0] … name[count-1]
-  std::uint32_t nodes = 1;
+  std::uint32_t nodes = 1;             // 0 with roles: as few as hold them
+  std::uint32_t nodes_min = 0;         // above 0: elastic, from this many up to `nodes`
+  bool framework_grows = false;  // elastic: the framework is told of a changed host list, not started anew
   std::uint32_t processes_per_node = 1;
+  Toolkit toolkit = Toolkit::none;
+  std::vector<RoleSpec> roles;
+  std::string ends_with;  // the role whose end is the task's, or all; empty: as the toolkit does
+  bool torchrun = false;  // one torchrun per node starts the processes
+  ContainerSpec container;
   Resources resources{.cores = 1000};  // per process; memory 0: no limit
   std::vector<std::string> depends_on;
   Environment environment;  // joined over the job's
   std::uint32_t retries = 0;
   Duration max_wall_time{0};  // 0: none
   Duration stop_grace{5'000'000};
-  std::string workdir;  // run in this folder of the node instead of a fresh one
+  Duration end_grace{60'000'000};       // for the other workers, once the one that decides has ended well
+  Duration start_timeout{600'000'000};  // until all have started
+  Duration silence_timeout{0};          // without output and CPU time of any; 0: none
+  std::string workdir;                  // run in this folder of the node instead of a fresh one
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 
   std::uint32_t tasks() const { return count.value_or(1); }
-  std::uint32_t processes() const { return nodes * processes_per_node; }
-  Resources per_node() const { return resources * processes_per_node; }
+  bool is_elastic() const { return nodes_min > 0; }
 };
 
 struct JobSpec {

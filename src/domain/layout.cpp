@@ -17,9 +17,14 @@ std::string shared_folder(std::string_view workspace, JobId job) {
   return job_folder(workspace, job) + "/_shared";
 }
 
-StreamNames stream_names(std::uint32_t rank, std::uint32_t processes) {
+std::string checkpoint_folder(std::string_view workspace, JobId job, std::string_view task_name) {
+  return fmt::format("{}/_checkpoints/{}", job_folder(workspace, job), task_name);
+}
+
+StreamNames stream_names(std::string_view process, std::size_t processes) {
   if (processes == 1) return {"stdout.txt", "stderr.txt", "wd"};
-  return {fmt::format("stdout-{}.txt", rank), fmt::format("stderr-{}.txt", rank), fmt::format("wd-{}", rank)};
+  return {fmt::format("stdout-{}.txt", process), fmt::format("stderr-{}.txt", process),
+          fmt::format("wd-{}", process)};
 }
 
 }  // namespace slipway

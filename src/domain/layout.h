@@ -16,12 +16,15 @@ std::string attempt_folder(std::string_view workspace, JobId job, std::string_vi
 // SLIPWAY_SHARED. Beside the tasks' folders; no task can be called so, as names begin with a letter or digit.
 std::string shared_folder(std::string_view workspace, JobId job);
 
+// SLIPWAY_CHECKPOINT_DIR: the same for every attempt of a task.
+std::string checkpoint_folder(std::string_view workspace, JobId job, std::string_view task_name);
+
 struct StreamNames {
   std::string out;
   std::string err;
   std::string wd;
 };
-// stdout.txt, stderr.txt, wd; with several processes stdout-3.txt and so on for rank 3.
-StreamNames stream_names(std::uint32_t rank, std::uint32_t processes);
+// stdout.txt, stderr.txt, wd; with several processes stdout-3.txt, stdout-worker-1.txt and so on.
+StreamNames stream_names(std::string_view process, std::size_t processes);
 
 }  // namespace slipway

@@ -48,6 +48,7 @@ struct ProcessEnded {
   ProcessUse use;
   TimePoint started_at{};
   TimePoint ended_at{};
+  std::string last_lines;  // of its stderr, where it did not end well
   friend bool operator==(const ProcessEnded&, const ProcessEnded&) = default;
 };
 
@@ -60,16 +61,39 @@ struct ProcessStart {
   std::string stderr_name;
   std::string wd_name;  // wd, or wd-1
   std::vector<std::uint32_t> gpus;
+  Resources resources;
+  std::vector<std::uint16_t> listens;  // of the ports its node found, those meant for it
   friend bool operator==(const ProcessStart&, const ProcessStart&) = default;
+};
+
+// What a node does before a gang may start: lay out the files and find ports. Nothing runs until every node
+// of the gang has said Prepared.
+struct PrepareOrder {
+  AttemptKey key;
+  std::string folder;                // of the attempt
+  std::string source;                // manifest hash, or empty
+  std::vector<std::string> folders;  // under the data folder: where the source is laid out
+  std::vector<std::pair<std::string, std::string>> files;  // name in the attempt's folder, content
+  std::uint32_t ports = 0;
+  friend bool operator==(const PrepareOrder&, const PrepareOrder&) = default;
+};
+
+struct Prepared {
+  AttemptKey key;
+  std::vector<std::uint16_t> ports;  // kept for it until it is started
+  std::string secret;                // unguessable, for what the processes say to each other
+  std::string problem;               // not empty: it cannot be started here, and this is why
+  friend bool operator==(const Prepared&, const Prepared&) = default;
 };
 
 struct StartOrder {
   AttemptKey key;
-  std::string folder;   // of the attempt, under the data folder: workspaces/default/jobs/job_1/train.1
-  std::string shared;   // SLIPWAY_SHARED, likewise
-  std::string workdir;  // absolute; empty: a fresh folder (with a copy of `source`, if any)
-  std::string source;   // manifest hash, or empty
-  Resources per_process;
+  std::string folder;       // of the attempt, under the data folder: workspaces/default/jobs/job_1/train.1
+  std::string shared;       // SLIPWAY_SHARED, likewise
+  std::string workdir;      // absolute; empty: a fresh folder (with a copy of `source`, if any)
+  std::string source;       // manifest hash, or empty
+  std::string checkpoints;  // SLIPWAY_CHECKPOINT_DIR, under the data folder; empty: none
+  std::vector<std::pair<std::string, std::string>> files;  // name in the attempt's folder, content
   Duration stop_grace{5'000'000};
   bool behind =
       false;  // may have to wait on the node until what runs before it has ended; then it starts at once
@@ -97,6 +121,7 @@ struct Hello {
   std::vector<AttemptKey> waiting;  // accepted, not yet started, in the order they will start
   std::vector<ProcessStarted> running;
   std::vector<ProcessEnded> ended;  // not yet acknowledged by forget
+  std::vector<Prepared> prepared;   // not yet started
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
@@ -117,15 +142,17 @@ struct Report {
   std::uint64_t number = 0;
   std::vector<ProcessStarted> started;
   std::vector<ProcessEnded> ended;
+  std::vector<Prepared> prepared;
   friend bool operator==(const Report&, const Report&) = default;
 };
 
 struct Orders {
   std::uint64_t number = 0;
-  std::vector<StartOrder> start;  // an attempt that is already known is left alone
+  std::vector<StartOrder> start;  // an attempt that was started already is left alone
   std::vector<StopOrder> stop;
   std::vector<AttemptKey> forget;  // their ends are written down; the node need not remember them
   bool quit = false;               // end the agent and its keeper once nothing runs
+  std::vector<PrepareOrder> prepare;
   friend bool operator==(const Orders&, const Orders&) = default;
 };
 

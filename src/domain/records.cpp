@@ -10,6 +10,8 @@ namespace {
 constexpr std::array<std::string_view, 4> roles{"viewer", "member", "admin", "node"};
 constexpr std::array<std::string_view, 5> end_kinds{"exited", "signalled", "start_failed", "lost",
                                                     "not_started"};
+constexpr std::array<std::string_view, 7> toolkits{"none",  "tensorflow", "horovod", "mpi",
+                                                   "torch", "jax",        "hostfile"};
 
 }  // namespace
 
@@ -18,6 +20,14 @@ std::string_view to_string(Role role) { return roles[static_cast<std::size_t>(ro
 std::optional<Role> parse_role(std::string_view text) {
   for (std::size_t i = 0; i < roles.size(); ++i)
     if (roles[i] == text) return static_cast<Role>(i);
+  return std::nullopt;
+}
+
+std::string_view to_string(Toolkit toolkit) { return toolkits[static_cast<std::size_t>(toolkit)]; }
+
+std::optional<Toolkit> parse_toolkit(std::string_view text) {
+  for (std::size_t i = 0; i < toolkits.size(); ++i)
+    if (toolkits[i] == text) return static_cast<Toolkit>(i);
   return std::nullopt;
 }
 

@@ -122,7 +122,12 @@ struct AttemptRecord {
   std::optional<int> signal;
   std::optional<std::uint32_t> rank;  // whose end decided
   std::string detail;                 // in plain words
-  ProcessUse use;                     // peak of the largest process, CPU of all
+  std::string last_lines;             // of the stderr of the one whose end decided, where it failed
+  // Set with the orders to start, so that they can be given again: what the nodes found for the gang.
+  bool is_launched = false;
+  std::vector<std::vector<std::uint16_t>> ports;  // by node
+  std::string secret;
+  ProcessUse use;  // peak of the largest process, CPU of all
   friend bool operator==(const AttemptRecord&, const AttemptRecord&) = default;
 };
 

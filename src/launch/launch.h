@@ -2,10 +2,10 @@
 // A task and its placed nodes in, the processes to start out. Pure: the same attempt always gives the same
 // orders, so they can be sent again after a crash.
 //
-// Commands may use {rank} {world_size} {local_rank} {index} {attempt} {node} {job} {task}; other braces stay
-// as they are. Every process sees SLIPWAY_JOB_ID, SLIPWAY_TASK_NAME, SLIPWAY_TASK_INDEX, SLIPWAY_ATTEMPT,
-// SLIPWAY_NODE, SLIPWAY_NODES, SLIPWAY_RANK, SLIPWAY_WORLD_SIZE and SLIPWAY_LOCAL_RANK; its agent adds
-// SLIPWAY_SHARED and SLIPWAY_OUTPUTS, the folders.
+// Commands may use {rank} {world_size} {local_rank} {index} {attempt} {node} {job} {task} {role} and what the
+// toolkit adds; other braces stay as they are. Every process sees SLIPWAY_JOB_ID, SLIPWAY_TASK_NAME,
+// SLIPWAY_TASK_INDEX, SLIPWAY_ATTEMPT, SLIPWAY_NODE, SLIPWAY_NODES, SLIPWAY_RANK, SLIPWAY_WORLD_SIZE and
+// SLIPWAY_LOCAL_RANK, with roles SLIPWAY_ROLE and SLIPWAY_ROLE_INDEX; its agent adds the folders.
 #include <string>
 #include <vector>
 
@@ -17,7 +17,8 @@ namespace slipway::launch {
 struct PlacedNode {
   std::string name;
   std::string address;
-  std::vector<std::uint32_t> gpus;  // indices given to this attempt
+  std::vector<std::uint32_t> gpus;   // indices given to this attempt
+  std::vector<std::uint16_t> ports;  // those it found, as many as the order to prepare asked for
 };
 
 struct Placement {
@@ -26,9 +27,18 @@ struct Placement {
   std::string task_name;  // sweep[7]
   std::string source;     // manifest hash, or empty
   std::vector<PlacedNode> nodes;
+  std::string secret;
 };
 
-// One order per node, in the order of placement.nodes.
+// Whether the nodes must get ready first: several must start together, or ports must be found.
+bool needs_preparing(const TaskSpec& task);
+
+// One order per node, in the order of placement.nodes. Of the ports and the secret nothing is used.
+std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placement);
+// Likewise; after all have prepared, where that is needed.
 std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement);
+
+// Stands for the program of the agent in the words of a command; the agent knows where it lies.
+inline constexpr std::string_view own_program = "@slipway@";
 
 }  // namespace slipway::launch

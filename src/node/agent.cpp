@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -26,6 +27,7 @@
 #include "node/keeper_link.h"
 #include "node/machine.h"
 #include "node/order.h"
+#include "node/ports.h"
 #include "node/staging.h"
 #include "node/storage.h"
 #include "node/worker.h"
@@ -47,7 +49,7 @@ class Agent {
         url_(std::move(url)),
         headers_{{"Authorization", "Bearer " + options_.token}},
         name_(node.name),
-        place_{"", base_environment(), node.total},
+        place_{"", base_environment(), node.total, own_program()},
         core_(std::move(node)),
         random_(random_seed()),
         keeper_(loop_, {options_.folder, options_.keeper_command},
@@ -216,9 +218,31 @@ class Agent {
     std::visit(Overloaded{
                    [&](KeeperList& list) { core_.keeper_connected(std::move(list), clock_.now()); },
                    [&](ProcessStarted& started) { core_.started(started); },
-                   [&](ProcessEnded& ended) { core_.ended(std::move(ended)); },
+                   [&](ProcessEnded& ended) {
+                     explain(ended);
+                     core_.ended(std::move(ended));
+                   },
                },
                message);
+  }
+
+  // What the keeper does not look at: the last words of a process that failed, and whether it ever could
+  // have listened on its ports.
+  void explain(ProcessEnded& ended) {
+    const auto found = started_.find({ended.key, ended.rank});
+    if (found == started_.end()) return;
+    const Started started = std::move(found->second);
+    started_.erase(found);
+    if (ended.kind == ProcessEndKind::exited && ended.code == 0) return;
+    if (ended.kind != ProcessEndKind::exited && ended.kind != ProcessEndKind::signalled) return;
+    ended.last_lines = last_lines_of(started.stderr_file);
+    for (const std::uint16_t port : started.listens) {
+      if (ended.kind != ProcessEndKind::exited || !is_listened_on(port)) continue;
+      ended.kind = ProcessEndKind::start_failed;
+      ended.users_fault = false;
+      ended.detail =
+          fmt::format("port {}, found for it, was taken by another program before it could listen", port);
+    }
   }
 
   void on_keeper_lost() {
@@ -263,39 +287,81 @@ class Agent {
   }
 
   void carry_out(effect::Stage& stage) {
-    const AttemptKey key = stage.key;
-    const bool posted =
-        worker_.post([this, stage = std::move(stage), data = place_.data](std::stop_token stop) {
-          Result<void> result = lay_out_all(stage, data, stop);
-          auto tell = [this, key = stage.key, result = std::move(result)] {
-            core_.staged(key, result, clock_.now());
-            act();
-          };
-          loop_.post(std::move(tell));
-        });
-    if (!posted)
-      core_.staged(key, fail(ErrorCode::unavailable, "too many attempts wait for their code"), clock_.now());
+    const AttemptKey key = stage.order.key;
+    if (stage.order.source.empty() && stage.order.files.empty()) return find_ports(stage.order);
+    const bool posted = worker_.post([this, order = stage.order, data = place_.data](std::stop_token stop) {
+      Result<void> result = lay_out_all(order, data, stop);
+      auto tell = [this, order, result = std::move(result)] {
+        if (result) return find_ports(order);
+        staged({order.key, {}, {}, "its files could not be laid out: " + result.error().what});
+      };
+      loop_.post(std::move(tell));
+    });
+    if (!posted) staged({key, {}, {}, "too many attempts wait for their code"});
   }
 
-  Result<void> lay_out_all(const effect::Stage& stage, const std::string& data, const std::stop_token& stop) {
-    const Result<Snapshot> manifest = blobs_->manifest(stage.source);
+  // After the files, so that nobody waits long for ports that are kept from him.
+  void find_ports(const PrepareOrder& order) {
+    Prepared found{order.key, {}, random_hex(16), {}};
+    if (order.ports > 0) {
+      Result<PortLease> lease = PortLease::take(order.ports, random_);
+      if (!lease) return staged({order.key, {}, {}, lease.error().what});
+      found.ports = lease->ports();
+      leases_.insert_or_assign(order.key, std::move(*lease));
+    }
+    staged(std::move(found));
+  }
+
+  void staged(Prepared result) {
+    core_.staged(std::move(result), clock_.now());
+    later_act_ = true;
+    loop_.post([this] {
+      if (std::exchange(later_act_, false)) act();
+    });
+  }
+
+  Result<void> lay_out_all(const PrepareOrder& order, const std::string& data, const std::stop_token& stop) {
+    if (!order.files.empty()) {
+      const std::string attempt = data + "/" + order.folder;
+      if (auto made = make_folders(attempt); !made) return made;
+      for (const auto& [name, content] : order.files)
+        if (auto written = write_file_durably(attempt + "/" + name, content); !written) return written;
+    }
+    if (order.source.empty()) return {};
+    const Result<Snapshot> manifest = blobs_->manifest(order.source);
     if (!manifest) return fail(manifest.error());
-    for (const std::string& folder : stage.folders) {
+    for (const std::string& folder : order.folders) {
       if (stop.stop_requested()) return fail(ErrorCode::unavailable, "the agent is being stopped");
       if (auto done = lay_out(*manifest, *blobs_, data + "/" + folder); !done) return done;
     }
     return {};
   }
 
-  void carry_out(effect::Start& start) { keeper_.send(to_keeper(start.order, place_)); }
+  void carry_out(effect::Release& release) { leases_.erase(release.key); }
+  void carry_out(effect::Start& start) {
+    if (const auto lease = leases_.find(start.order.key); lease != leases_.end()) lease->second.open();
+    KeeperStart message = to_keeper(start.order, place_);
+    for (std::size_t i = 0; i < message.processes.size(); ++i)
+      started_[{message.key, message.processes[i].rank}] = {message.processes[i].stderr_file,
+                                                            start.order.processes[i].listens};
+    keeper_.send(std::move(message));
+  }
   void carry_out(effect::Stop& stop) { keeper_.send(KeeperStop{stop.key, stop.grace}); }
-  void carry_out(effect::Forget& forget) { keeper_.send(KeeperForget{std::move(forget.keys)}); }
+  void carry_out(effect::Forget& forget) {
+    for (const AttemptKey& key : forget.keys) leases_.erase(key);
+    keeper_.send(KeeperForget{std::move(forget.keys)});
+  }
 
   void carry_out(effect::Quit& quit) {
     if (!quit.reason.empty()) return refuse(quit.reason);
     log::info("agent.quit", {{"node", name_}, {"why", "the service said so"}});
     leave(0, true);
   }
+
+  struct Started {
+    std::string stderr_file;
+    std::vector<std::uint16_t> listens;
+  };
 
   const AgentOptions options_;
   net::Url url_;
@@ -312,6 +378,10 @@ class Agent {
   std::unique_ptr<Blobs> blobs_;  // used by the worker once set
   std::unique_ptr<FileServer> files_;
   KeeperLink keeper_;
+
+  std::map<AttemptKey, PortLease> leases_;
+  std::map<std::pair<AttemptKey, std::uint32_t>, Started> started_;  // and not ended
+  bool later_act_ = false;
 
   SessionId session_;
   std::shared_ptr<net::WebSocket> socket_;

@@ -25,9 +25,15 @@ class AgentTest : public ::testing::Test {
     order.key = attempt(index);
     order.folder = "workspaces/default/jobs/job_1/t" + std::to_string(index) + ".1";
     order.shared = "workspaces/default/jobs/job_1/shared";
-    order.per_process.cores = 1000;
-    order.processes.push_back(
-        {0, {"/bin/sh", "-c", text}, {{"GREETING", "hello"}}, "stdout.txt", "stderr.txt", "wd", {}});
+    order.processes.push_back({0,
+                               {"/bin/sh", "-c", text},
+                               {{"GREETING", "hello"}},
+                               "stdout.txt",
+                               "stderr.txt",
+                               "wd",
+                               {},
+                               {.cores = 1000},
+                               {}});
     return order;
   }
   static std::string path_of(const StartOrder& order) { return "/" + order.folder; }

@@ -29,7 +29,8 @@ ProcessEnded end_of(ProcessEndKind kind, std::string detail, TimePoint now) {
 AgentCore::AgentCore(Options options) : options_(std::move(options)) {}
 
 bool AgentCore::Attempt::is_over() const {
-  return std::all_of(processes.begin(), processes.end(), [](const Process& one) { return one.ended; });
+  return ordered &&
+         std::all_of(processes.begin(), processes.end(), [](const Process& one) { return one.ended; });
 }
 
 // ── the connection ──
@@ -70,10 +71,15 @@ void AgentCore::say_hello(TimePoint now) {
               .notes = options_.notes,
               .waiting = {},
               .running = {},
-              .ended = {}};
+              .ended = {},
+              .prepared = {}};
   hello.notes.insert(hello.notes.end(), keeper_notes_.begin(), keeper_notes_.end());
   std::vector<std::tuple<bool, std::uint64_t, AttemptKey>> waiting;
   for (const auto& [key, attempt] : attempts_) {
+    if (!attempt.ordered) {  // one that is still being prepared is asked for again, and that changes nothing
+      if (attempt.prepared) hello.prepared.push_back(*attempt.prepared);
+      continue;
+    }
     bool silent = true;
     for (const Process& process : attempt.processes) {
       if (process.ended)
@@ -140,11 +146,12 @@ std::optional<TimePoint> AgentCore::wake_at() const {
 }
 
 bool AgentCore::may_hold_report(TimePoint now) const {
-  return waiting_ > 0 && waiting_ >= report_.ended.size() && now < *report_since_ + report_hold_max;
+  return waiting_ > 0 && waiting_ >= report_.ended.size() && report_.prepared.empty() &&
+         now < *report_since_ + report_hold_max;
 }
 
 std::vector<Effect> AgentCore::take_effects(TimePoint now) {
-  const bool has_news = !report_.started.empty() || !report_.ended.empty();
+  const bool has_news = !report_.started.empty() || !report_.ended.empty() || !report_.prepared.empty();
   if (has_news && !report_since_) report_since_ = now;
   if (welcome_ && (heartbeat_due_ || (has_news && !may_hold_report(now)))) {
     report_.number = ++report_number_;
@@ -173,6 +180,7 @@ bool AgentCore::may_quit() const {
 // ── orders ──
 
 void AgentCore::obey(Orders orders, TimePoint now) {
+  for (const PrepareOrder& order : orders.prepare) prepare(order);
   for (StartOrder& order : orders.start) accept(std::move(order));
   hand_over_what_may();
   for (const StopOrder& order : orders.stop) stop(order, now);
@@ -180,20 +188,37 @@ void AgentCore::obey(Orders orders, TimePoint now) {
   if (orders.quit) quitting_ = true;
 }
 
+void AgentCore::prepare(const PrepareOrder& order) {
+  const auto [found, is_new] = attempts_.try_emplace(order.key);
+  Attempt& attempt = found->second;
+  if (is_new)
+    effects_.emplace_back(effect::Stage{order});
+  else if (!attempt.ordered && attempt.prepared)  // it asks again: what we said was lost on the way
+    report_.prepared.push_back(*attempt.prepared);
+}
+
 void AgentCore::accept(StartOrder order) {
-  if (order.processes.empty() || attempts_.contains(order.key)) return;
   const AttemptKey key = order.key;
+  if (const auto known = attempts_.find(key);
+      order.processes.empty() || (known != attempts_.end() && known->second.ordered))
+    return;
   Attempt& attempt = attempts_[key];
   attempt.number = ++last_number_;
   attempt.behind = order.behind;
-  attempt.staged = order.source.empty() || !order.workdir.empty();
+  attempt.ordered = true;
+  // Prepared before, or by an agent that has died since: then its files are laid out a second time.
+  const bool was_prepared = attempt.prepared.has_value();
+  attempt.prepared.reset();
+  attempt.staged = was_prepared || ((order.source.empty() || !order.workdir.empty()) && order.files.empty());
   for (const ProcessStart& process : order.processes) attempt.processes.push_back({process.rank, {}, {}});
   attempt.order = std::move(order);
   if (!attempt.staged) {  // also for one that waits, so that its turn finds it ready
-    effect::Stage stage{key, attempt.order.source, {}};
-    for (const ProcessStart& process : attempt.order.processes)
-      stage.folders.push_back(attempt.order.folder + "/" + process.wd_name);
-    effects_.emplace_back(std::move(stage));
+    const StartOrder& ordered = attempt.order;
+    PrepareOrder stage{key, ordered.folder, ordered.workdir.empty() ? ordered.source : "",
+                       {},  ordered.files,  0};
+    for (const ProcessStart& process : ordered.processes)
+      stage.folders.push_back(ordered.folder + "/" + process.wd_name);
+    effects_.emplace_back(effect::Stage{std::move(stage)});
   }
   unhanded_.push_back(key);
 }
@@ -221,7 +246,10 @@ void AgentCore::stop(const StopOrder& order, TimePoint now) {
   const auto found = attempts_.find(order.key);
   if (found == attempts_.end() || found->second.is_over()) return;
   Attempt& attempt = found->second;
-  if (!attempt.handed) {
+  if (!attempt.ordered) {  // nothing ran and nothing will
+    attempts_.erase(found);
+    effects_.emplace_back(effect::Release{order.key});
+  } else if (!attempt.handed) {
     end_rest(attempt, end_of(ProcessEndKind::not_started, "stopped before it was started", now));
     hand_over_what_may();
   } else if (keeper_ready_) {
@@ -246,13 +274,18 @@ void AgentCore::forget(const std::vector<AttemptKey>& keys) {
     forget_later_.insert(forget_later_.end(), kept.begin(), kept.end());
 }
 
-void AgentCore::staged(const AttemptKey& key, Result<void> result, TimePoint now) {
-  const auto found = attempts_.find(key);
-  if (found == attempts_.end() || found->second.staged || found->second.is_over()) return;
+void AgentCore::staged(Prepared result, TimePoint now) {
+  const auto found = attempts_.find(result.key);
+  if (found == attempts_.end()) return effects_.emplace_back(effect::Release{result.key}), void();
   Attempt& attempt = found->second;
-  if (!result) {
-    end_rest(attempt, end_of(ProcessEndKind::start_failed,
-                             "its code could not be laid out: " + result.error().what, now));
+  if (attempt.staged || attempt.is_over()) return;
+  if (!attempt.ordered) {
+    if (hello_said_) report_.prepared.push_back(result);
+    attempt.prepared = std::move(result);
+    return;
+  }
+  if (!result.problem.empty()) {
+    end_rest(attempt, end_of(ProcessEndKind::start_failed, std::move(result.problem), now));
     return hand_over_what_may();
   }
   attempt.staged = true;
@@ -367,6 +400,7 @@ AgentCore::Attempt& AgentCore::attempt_of(const AttemptKey& key) {
   const auto [at, is_new] = attempts_.try_emplace(key);
   if (is_new) {  // only the keeper speaks of attempts we do not know
     at->second.handed = true;
+    at->second.ordered = true;
     at->second.number = ++last_number_;
   }
   return at->second;

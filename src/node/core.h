@@ -40,10 +40,13 @@ struct CloseSession {  // and dial again, after a wait
   SessionId session;
   std::string why;
 };
-struct Stage {  // lay out the order's source for each of its processes, then call staged()
+// Lay out the source, write the files and find ports; then call staged(). The ports and the files of an
+// attempt are the edge's until Start or Release.
+struct Stage {
+  PrepareOrder order;
+};
+struct Release {  // the ports found for an attempt that will not be started
   AttemptKey key;
-  std::string source;
-  std::vector<std::string> folders;  // under the data folder: the wd of each process
 };
 struct Start {  // hand the whole attempt to the keeper, as one message: all its processes or none
   StartOrder order;
@@ -60,8 +63,8 @@ struct Quit {          // the agent ends
                        // keeper and its processes alone. Empty: as ordered; the keeper quits too, exit 0.
 };
 }  // namespace effect
-using Effect = std::variant<effect::Send, effect::CloseSession, effect::Stage, effect::Start, effect::Stop,
-                            effect::Forget, effect::Quit>;
+using Effect = std::variant<effect::Send, effect::CloseSession, effect::Stage, effect::Release, effect::Start,
+                            effect::Stop, effect::Forget, effect::Quit>;
 
 class AgentCore {
  public:
@@ -96,9 +99,9 @@ class AgentCore {
   void started(const ProcessStarted& start);
   void ended(ProcessEnded end);
 
-  // The answer to effect::Stage, in any order. A failure ends the attempt as start_failed, not the user's
-  // fault.
-  void staged(const AttemptKey& key, Result<void> result, TimePoint now);
+  // The answer to effect::Stage, in any order; with a problem where it failed. It is said to the service
+  // where that asked for it; for an order to start it ends the attempt as start_failed, not the user's fault.
+  void staged(Prepared result, TimePoint now);
 
   // Heartbeats and silence. Call at wake_at() or later; calling early is harmless.
   void tick(TimePoint now);
@@ -120,9 +123,11 @@ class AgentCore {
   struct Attempt {
     std::uint64_t number = 0;  // in the order they came
     bool behind = false;
-    bool staged = false;  // its source is laid out, or it has none
-    bool handed = false;  // given to the keeper, its order with it
-    bool waits = false;   // there, for room
+    bool staged = false;               // its source is laid out, or it has none
+    std::optional<Prepared> prepared;  // what was found, until it is started
+    bool ordered = false;              // to start; before, it is only being prepared
+    bool handed = false;               // given to the keeper, its order with it
+    bool waits = false;                // there, for room
     StartOrder order;
     std::optional<Duration> stop;  // asked while there was no keeper to tell
     std::vector<Process> processes;
@@ -133,6 +138,7 @@ class AgentCore {
   void say_hello(TimePoint now);
   void close(std::string why);
   void obey(Orders orders, TimePoint now);
+  void prepare(const PrepareOrder& order);
   void accept(StartOrder order);
   void stop(const StopOrder& order, TimePoint now);
   void forget(const std::vector<AttemptKey>& keys);

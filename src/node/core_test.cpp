@@ -59,6 +59,8 @@ class AgentCoreTest : public ::testing::Test {
       sent.push_back(send->message);
       if (const auto* report = std::get_if<Report>(&send->message)) {
         std::string text = "report " + std::to_string(report->number);
+        for (const auto& ready : report->prepared)
+          text += " =" + name(ready.key) + (ready.problem.empty() ? "" : ":" + ready.problem);
         for (const auto& start : report->started) text += " +" + name(start.key, start.rank);
         for (const auto& end : report->ended) text += " -" + name(end.key, end.rank) + ":" + kind(end.kind);
         return text;
@@ -67,7 +69,8 @@ class AgentCoreTest : public ::testing::Test {
     }
     if (auto* start = std::get_if<effect::Start>(&effect)) return "start " + name(start->order.key);
     if (auto* stop = std::get_if<effect::Stop>(&effect)) return "stop " + name(stop->key);
-    if (auto* stage = std::get_if<effect::Stage>(&effect)) return "stage " + name(stage->key);
+    if (auto* stage = std::get_if<effect::Stage>(&effect)) return "stage " + name(stage->order.key);
+    if (auto* release = std::get_if<effect::Release>(&effect)) return "release " + name(release->key);
     if (auto* quit = std::get_if<effect::Quit>(&effect))
       return "quit" + (quit->reason.empty() ? "" : " " + quit->reason);
     if (auto* forget = std::get_if<effect::Forget>(&effect)) {
@@ -179,7 +182,7 @@ TEST_F(AgentCoreTest, BehindGoesOnlyAfterAllThatCameBefore) {
   join();
   say({.start = {with_source(1), order(2, true), order(3)}});
   EXPECT_EQ(deeds(), (Words{"stage 1", "start 3"})) << "1 takes its room first; 3 has its own already";
-  core.staged(key(1), {}, now);
+  core.staged({key(1), {}, {}, {}}, now);
   EXPECT_EQ(deeds(), (Words{"start 1", "start 2"}));
 }
 
@@ -235,7 +238,7 @@ TEST_F(AgentCoreTest, StopBeforeTheStart) {
   EXPECT_EQ(deeds(), Words{"report 1 -2:not_started -2/1:not_started"});
   say({.stop = {{key(2)}}, .forget = {key(2)}});
   EXPECT_EQ(deeds(), Words{}) << "idempotent, and the keeper never knew of it";
-  core.staged(key(1), {}, now);
+  core.staged({key(1), {}, {}, {}}, now);
   EXPECT_EQ(deeds(), (Words{"start 1", "start 3"}));
 }
 
@@ -329,9 +332,9 @@ TEST_F(AgentCoreTest, Staging) {
   join();
   say({.start = {with_source(1), with_source(2, true)}});
   EXPECT_EQ(deeds(), (Words{"stage 1", "stage 2"}));
-  core.staged(key(2), {}, now);
+  core.staged({key(2), {}, {}, {}}, now);
   EXPECT_EQ(deeds(), Words{}) << "ready before its turn";
-  core.staged(key(1), {}, now);
+  core.staged({key(1), {}, {}, {}}, now);
   EXPECT_EQ(deeds(), (Words{"start 1", "start 2"}));
 }
 
@@ -339,7 +342,7 @@ TEST_F(AgentCoreTest, StagingThatFails) {
   join();
   say({.start = {with_source(1), order(2, true)}});
   EXPECT_EQ(deeds(), Words{"stage 1"});
-  core.staged(key(1), fail(ErrorCode::unavailable, "disk full"), now);
+  core.staged({key(1), {}, {}, "disk full"}, now);
   core.started({key(2), 0, 7, now});
   EXPECT_EQ(deeds(), (Words{"start 2", "report 1 +2 -1:start_failed"}));
   const ProcessEnded& end = std::get<Report>(sent.back()).ended[0];
@@ -352,7 +355,7 @@ TEST_F(AgentCoreTest, StopWhileStaging) {
   say({.start = {with_source(1)}});
   say({.stop = {{key(1)}}});
   EXPECT_EQ(deeds(), (Words{"stage 1", "report 1 -1:not_started"}));
-  core.staged(key(1), {}, now);
+  core.staged({key(1), {}, {}, {}}, now);
   EXPECT_EQ(deeds(), Words{});
 }
 

@@ -199,7 +199,8 @@ class TestKeeper {
     process.stdout_file = task + "/stdout.txt";
     process.stderr_file = task + "/stderr.txt";
     process.working_folder = task + "/wd";
-    return {attempt(index), {.cores = 1000}, std::chrono::seconds(5), false, {}, {process}};
+    process.resources.cores = 1000;
+    return {attempt(index), std::chrono::seconds(5), false, {}, {process}};
   }
   KeeperStart script(std::uint32_t index, const std::string& text) const {
     return command(index, {"/bin/sh", "-c", text});

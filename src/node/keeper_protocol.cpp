@@ -7,10 +7,11 @@ namespace {
 
 enum class Kind : std::uint8_t {
   ask_list = 1,
-  start = 2,
+  // 2 was a start whose processes were all alike
   stop = 3,
   forget = 4,
   quit = 5,
+  start = 6,
   list = 64,
   started = 65,
   ended = 66,
@@ -67,6 +68,7 @@ void write(ByteWriter& out, const KeeperProcess& process) {
   out.text(process.stderr_file);
   out.text(process.working_folder);
   out.number<std::uint8_t>(process.own_working_folder);
+  write(out, process.resources);
 }
 KeeperProcess read_process(ByteReader& in) {
   KeeperProcess process;
@@ -78,6 +80,7 @@ KeeperProcess read_process(ByteReader& in) {
   process.stderr_file = in.text();
   process.working_folder = in.text();
   process.own_working_folder = in.number<std::uint8_t>() != 0;
+  process.resources = read_resources(in);
   return process;
 }
 
@@ -85,7 +88,6 @@ Kind write_content(ByteWriter&, const KeeperAskList&) { return Kind::ask_list; }
 Kind write_content(ByteWriter&, const KeeperQuit&) { return Kind::quit; }
 Kind write_content(ByteWriter& out, const KeeperStart& start) {
   node::write(out, start.key);
-  write(out, start.per_process);
   out.number(start.stop_grace.count());
   out.number<std::uint8_t>(start.behind);
   write(out, start.total);
@@ -144,7 +146,6 @@ void append(std::string& out, const Message& message) {
 KeeperStart read_start(ByteReader& in) {
   KeeperStart start;
   start.key = read_key(in);
-  start.per_process = read_resources(in);
   start.stop_grace = Duration(in.number<Duration::rep>());
   start.behind = in.number<std::uint8_t>() != 0;
   start.total = read_resources(in);

@@ -51,12 +51,12 @@ struct KeeperProcess {
   std::string stderr_file;
   std::string working_folder;
   bool own_working_folder = true;  // false: named by the user, whose fault it is when it is missing
+  Resources resources;             // memory is enforced where the machine allows it; 0: no limit
   friend bool operator==(const KeeperProcess&, const KeeperProcess&) = default;
 };
 
 struct KeeperStart {
   AttemptKey key;
-  Resources per_process;  // memory is enforced where the machine allows it; 0: no limit
   Duration stop_grace{5'000'000};
   bool behind = false;  // it starts when it fits into `total`, behind those that wait already
   Resources total;      // of the node

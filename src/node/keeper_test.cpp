@@ -387,7 +387,7 @@ TEST(KeeperMemory, LimitIsEnforcedOrSaid) {
                   [](const std::string& note) { return note.starts_with("no memory limits"); });
   if (no_limits) GTEST_SKIP() << "this machine does not allow memory limits, and the keeper says so";
   KeeperStart hungry = keeper.script(1, "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done");
-  hungry.per_process.memory = 32 << 20;
+  hungry.processes[0].resources.memory = 32 << 20;
   keeper.send(hungry);
   keeper.started();
   const ProcessEnded end = keeper.ended();
@@ -395,7 +395,7 @@ TEST(KeeperMemory, LimitIsEnforcedOrSaid) {
   EXPECT_EQ(end.code, SIGKILL);
   EXPECT_EQ(end.detail, "it used more than its memory limit of 32 MiB");
   KeeperStart modest = keeper.script(2, "kill -9 $$");
-  modest.per_process.memory = 64 << 20;
+  modest.processes[0].resources.memory = 64 << 20;
   keeper.send(modest);
   keeper.started();
   EXPECT_EQ(keeper.ended().detail, "") << "killed by somebody else";

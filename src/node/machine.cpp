@@ -1,9 +1,11 @@
 #include "node/machine.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netdb.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <climits>
@@ -15,6 +17,9 @@
 
 namespace slipway::node {
 namespace {
+
+constexpr std::size_t last_lines_max = 20;
+constexpr std::size_t last_bytes_max = 4096;
 
 std::uint32_t usable_cores() {
   // Grows until the kernel accepts it: machines have more cores than a cpu_set_t has bits.
@@ -70,6 +75,28 @@ std::string address_towards(const std::string& host, std::uint16_t port) {
       return text;
   }
   return "127.0.0.1";
+}
+
+std::string last_lines_of(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return "";
+  const off_t begin = std::max<off_t>(0, status.st_size - static_cast<off_t>(last_bytes_max));
+  std::string text(static_cast<std::size_t>(status.st_size - begin), '\0');
+  const ssize_t got = ::pread(file.get(), text.data(), text.size(), begin);
+  text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::size_t at = text.size();
+  for (std::size_t lines = 0; lines < last_lines_max && at != std::string::npos && at > 0; ++lines)
+    at = text.rfind('\n', at - 1);
+  if (at != std::string::npos && at > 0) text.erase(0, at + 1);
+  return text;
+}
+
+std::string own_program() {
+  char path[PATH_MAX];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
+  return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "slipway";
 }
 
 }  // namespace slipway::node

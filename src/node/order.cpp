@@ -1,6 +1,9 @@
 #include "node/order.h"
 
+#include <algorithm>
 #include <cstdlib>
+
+#include "launch/launch.h"
 
 namespace slipway::node {
 namespace {
@@ -14,7 +17,7 @@ std::string join(const std::vector<std::uint32_t>& numbers) {
 }  // namespace
 
 KeeperStart to_keeper(const StartOrder& order, const NodePlace& place) {
-  KeeperStart start{order.key, order.per_process, order.stop_grace, order.behind, place.total, {}};
+  KeeperStart start{order.key, order.stop_grace, order.behind, place.total, {}};
   const std::string attempt = place.data + "/" + order.folder;
   const std::string outputs = attempt + "/outputs";
   const std::string shared = place.data + "/" + order.shared;
@@ -22,11 +25,14 @@ KeeperStart to_keeper(const StartOrder& order, const NodePlace& place) {
     KeeperProcess& process = start.processes.emplace_back();
     process.rank = ordered.rank;
     process.argv = ordered.argv;
+    process.resources = ordered.resources;
+    std::replace(process.argv.begin(), process.argv.end(), std::string(launch::own_program), place.program);
     process.own_working_folder = order.workdir.empty();
     process.working_folder = order.workdir.empty() ? attempt + "/" + ordered.wd_name : order.workdir;
     // Parents first: in the common case each is one call that works.
     process.folders = {attempt, outputs};
     if (process.own_working_folder) process.folders.push_back(process.working_folder);
+    if (!order.checkpoints.empty()) process.folders.push_back(place.data + "/" + order.checkpoints);
     if (!order.shared.empty()) process.folders.push_back(shared);
     process.stdout_file = attempt + "/" + ordered.stdout_name;
     process.stderr_file = attempt + "/" + ordered.stderr_name;
@@ -35,6 +41,10 @@ KeeperStart to_keeper(const StartOrder& order, const NodePlace& place) {
     for (const auto& [name, value] : ordered.environment) environment[name] = value;
     environment["SLIPWAY_OUTPUTS"] = outputs;
     if (!order.shared.empty()) environment["SLIPWAY_SHARED"] = shared;
+    if (!order.checkpoints.empty())
+      environment["SLIPWAY_CHECKPOINT_DIR"] = place.data + "/" + order.checkpoints;
+    for (const auto& [name, content] : order.files)
+      if (name == "hostfile") environment["SLIPWAY_HOSTFILE"] = attempt + "/" + name;
     if (place.total.gpus > 0) environment["CUDA_VISIBLE_DEVICES"] = join(ordered.gpus);
     for (const auto& [name, value] : environment) process.environment.push_back(name + "=" + value);
   }

@@ -12,9 +12,10 @@
 namespace slipway::node {
 
 struct NodePlace {
-  std::string data;  // absolute; the folders of orders lie under it
-  Environment base;  // what every process gets, unless the order says otherwise
-  Resources total;   // of the node
+  std::string data;     // absolute; the folders of orders lie under it
+  Environment base;     // what every process gets, unless the order says otherwise
+  Resources total;      // of the node
+  std::string program;  // this one, for orders that run a part of it
 };
 
 KeeperStart to_keeper(const StartOrder& order, const NodePlace& place);

@@ -52,7 +52,8 @@ void Processes::start(KeeperStart start) {
   const auto [attempt, is_new] = attempts_.try_emplace(start.key);
   if (!is_new) return;
   attempt->second.left = start.processes.size();
-  const Resources needs = start.per_process * static_cast<std::uint32_t>(start.processes.size());
+  Resources needs;
+  for (const KeeperProcess& process : start.processes) needs = needs + process.resources;
   if (start.behind) {
     room_.wait(start.key, needs, start.total);
     waiting_.emplace(start.key, std::move(start));
@@ -141,7 +142,7 @@ void Processes::start_pending() {
 
 void Processes::start_process(const KeeperStart& start, const KeeperProcess& process) {
   const int slot = cgroups_.take();
-  const Result<int> memory_procs = cgroups_.limit_memory(slot, start.per_process.memory);
+  const Result<int> memory_procs = cgroups_.limit_memory(slot, process.resources.memory);
   if (!memory_procs) {
     cgroups_.give_back(slot);
     return start_failed(start, process.rank, "cannot set the memory limit: " + memory_procs.error().what,
@@ -164,7 +165,7 @@ void Processes::start_process(const KeeperStart& start, const KeeperProcess& pro
   Process& made = running_[serial];
   made.key = start.key;
   made.rank = process.rank;
-  made.resources = start.per_process;
+  made.resources = process.resources;
   made.stop_grace = start.stop_grace;
   made.slot = slot;
   made.pid = *pid;

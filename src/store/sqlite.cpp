@@ -42,6 +42,15 @@ std::string pack_nodes(const AttemptRecord& attempt) {
   return text;
 }
 
+// "secret 31001,31002 -": of the nodes in order, "-" where one has none; empty where nothing was looked for.
+std::optional<std::string> pack_launch(const AttemptRecord& attempt) {
+  if (!attempt.is_launched) return std::nullopt;
+  std::string text = attempt.secret;
+  for (const std::vector<std::uint16_t>& ports : attempt.ports)
+    text += ports.empty() ? " -" : fmt::format(" {}", fmt::join(ports, ","));
+  return text;
+}
+
 Statement& bind_counts(Statement& statement, const TaskCounts& c) {
   return statement.bind(c.waiting)
       .bind(c.queued)
@@ -227,8 +236,12 @@ Result<void> SqliteStore::save_tasks(const control::Changes& changes) {
   }
   for (const AttemptRecord& attempt : changes.attempts) {
     const std::string nodes = pack_nodes(attempt);
+    const std::optional<std::string> launch = pack_launch(attempt);
+    const auto last_lines =
+        attempt.last_lines.empty() ? std::nullopt : std::optional<std::string_view>(attempt.last_lines);
     const TaskRef& ref = attempt.key.task;
-    Statement put = db_->prepare("INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    Statement put =
+        db_->prepare("INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     auto saved = put.bind(ref.job.value())
                      .bind(ref.group)
                      .bind(ref.index)
@@ -244,6 +257,8 @@ Result<void> SqliteStore::save_tasks(const control::Changes& changes) {
                      .bind(attempt.detail)
                      .bind(attempt.use.memory_peak)
                      .bind(attempt.use.cpu_time.count())
+                     .bind(launch)
+                     .bind(last_lines)
                      .run();
     if (!saved) return saved;
   }

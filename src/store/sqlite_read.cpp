@@ -84,6 +84,29 @@ void unpack_nodes(std::string_view text, AttemptRecord& attempt) {
   }
 }
 
+// See pack_launch.
+void unpack_launch(std::string_view text, AttemptRecord& attempt) {
+  attempt.is_launched = true;
+  const auto take = [&] {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view item = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return item;
+  };
+  attempt.secret = take();
+  while (!text.empty()) {
+    std::string_view item = take();
+    std::vector<std::uint16_t>& ports = attempt.ports.emplace_back();
+    while (!item.empty() && item != "-") {
+      const std::size_t end = std::min(item.find(','), item.size());
+      std::uint16_t port = 0;
+      std::from_chars(item.data(), item.data() + end, port);
+      ports.push_back(port);
+      item.remove_prefix(std::min(end + 1, item.size()));
+    }
+  }
+}
+
 AttemptRecord attempt_from(const Statement& row) {  // SELECT * FROM attempts
   AttemptRecord attempt;
   attempt.key = {{JobId{large(row, 0)}, small(row, 1), small(row, 2)}, small(row, 3)};
@@ -97,6 +120,8 @@ AttemptRecord attempt_from(const Statement& row) {  // SELECT * FROM attempts
   if (!row.is_null(11)) attempt.rank = small(row, 11);
   attempt.detail = row.text(12);
   attempt.use = {large(row, 13), Duration(row.integer(14))};
+  if (!row.is_null(15)) unpack_launch(row.text(15), attempt);
+  if (!row.is_null(16)) attempt.last_lines = row.text(16);
   return attempt;
 }
 

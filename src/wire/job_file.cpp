@@ -13,6 +13,8 @@ namespace {
 
 Millicores millicores(double cores) { return static_cast<Millicores>(std::lround(cores * 1000)); }
 
+constexpr std::string_view toolkit_names = "tensorflow, horovod, mpi, torch, jax, hostfile and none";
+
 struct Defaults {  // what a job says for all its tasks
   std::uint32_t retries = 0;
   Duration max_wall_time{0};
@@ -53,6 +55,89 @@ Result<Resources> read_resources(FieldReader& task, const Resources& otherwise) 
   return resources;
 }
 
+Result<std::vector<RoleSpec>> read_roles(FieldReader& task, const Resources& otherwise) {
+  std::vector<RoleSpec> roles;
+  const Value* value = task.value("roles");
+  if (!value) return roles;
+  if (value->kind != Value::Kind::map) {
+    task.problem(*value, fmt::format("roles should be a map, not {}", describe(value->kind)),
+                 "name each role: worker: {count: 2, command: [python3, train.py]}");
+    return roles;
+  }
+  if (value->fields.empty())
+    task.problem(*value, "roles is empty", "name at least one: worker: {count: 2, command: […]}");
+  for (const auto& [name, fields] : value->fields) {
+    FieldReader reader(fields, task.document(), task.path() + ".roles." + name);
+    RoleSpec& role = roles.emplace_back();
+    role.name = name;
+    role.count = static_cast<std::uint32_t>(reader.integer("count", 0, 100'000, 1));
+    role.command = read_command(reader);
+    auto resources = read_resources(reader, otherwise);
+    if (!resources) return fail(resources.error());
+    role.resources = *resources;
+    if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  }
+  return roles;
+}
+
+// nodes: 4, or nodes: {min: 1, max: 4} for a gang that takes what is there.
+Result<void> read_nodes(FieldReader& task, TaskSpec& spec) {
+  const Value* value = task.value("nodes");
+  if (!value || value->kind != Value::Kind::map) {
+    spec.nodes = static_cast<std::uint32_t>(
+        task.integer("nodes", 1, JobLimits::nodes_max, spec.roles.empty() ? 1 : 0));
+    return {};
+  }
+  FieldReader reader(*value, task.document(), task.path() + ".nodes");
+  spec.nodes_min = static_cast<std::uint32_t>(reader.integer("min", 1, JobLimits::nodes_max, 1));
+  if (!reader.has("max"))
+    reader.problem(*value, fmt::format("{} has no max", reader.path()), "say both: nodes: {min: 1, max: 4}");
+  spec.nodes = static_cast<std::uint32_t>(reader.integer("max", 1, JobLimits::nodes_max, 1));
+  return reader.finish();
+}
+
+Result<ContainerSpec> read_container(FieldReader& task) {
+  ContainerSpec container;
+  const Value* value = task.value("container");
+  if (!value) return container;
+  FieldReader reader(*value, task.document(), task.path() + ".container");
+  container.image = reader.text("image");
+  container.rootfs = reader.text("rootfs");
+  if (container.empty())
+    reader.problem(*value, fmt::format("{} names nothing to run in", reader.path()),
+                   "say image: NAME, image: oci-archive:PATH, or rootfs: PATH");
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return container;
+}
+
+Result<void> read_gang(FieldReader& reader, TaskSpec& task) {
+  const std::string toolkit = reader.text("toolkit", "none");
+  if (const auto known = parse_toolkit(toolkit))
+    task.toolkit = *known;
+  else
+    reader.problem(*reader.value("toolkit"), fmt::format("there is no toolkit '{}'", toolkit),
+                   fmt::format("the toolkits are {}", toolkit_names));
+  auto roles = read_roles(reader, task.resources);
+  if (!roles) return fail(roles.error());
+  task.roles = std::move(*roles);
+  if (auto nodes = read_nodes(reader, task); !nodes) return nodes;
+  task.ends_with = reader.text("ends_with");
+  const std::string launcher = reader.text("launcher");
+  task.torchrun = launcher == "torchrun";
+  if (!launcher.empty() && !task.torchrun)
+    reader.problem(*reader.value("launcher"), fmt::format("there is no launcher '{}'", launcher),
+                   "torchrun is the only one; leave it out for plain processes");
+  const std::string elastic = reader.text("elastic", "restart");
+  task.framework_grows = elastic == "framework";
+  if (elastic != "restart" && elastic != "framework")
+    reader.problem(*reader.value("elastic"), fmt::format("elastic cannot be '{}'", elastic),
+                   "it is restart (the default) or framework");
+  auto container = read_container(reader);
+  if (!container) return fail(container.error());
+  task.container = std::move(*container);
+  return {};
+}
+
 Result<TaskSpec> read_task(const Value& value, const std::string& document, const std::string& path,
                            const Defaults& defaults) {
   FieldReader reader(value, document, path);
@@ -61,11 +146,14 @@ Result<TaskSpec> read_task(const Value& value, const std::string& document, cons
   task.command = read_command(reader);
   if (reader.has("count"))
     task.count = static_cast<std::uint32_t>(reader.integer("count", 1, JobLimits::tasks_max, 1));
-  task.nodes = static_cast<std::uint32_t>(reader.integer("nodes", 1, JobLimits::nodes_max, 1));
   task.processes_per_node = static_cast<std::uint32_t>(reader.integer("processes_per_node", 1, 4096, 1));
   auto resources = read_resources(reader, task.resources);
   if (!resources) return fail(resources.error());
   task.resources = *resources;
+  if (auto gang = read_gang(reader, task); !gang) return fail(gang.error());
+  task.end_grace = reader.duration("end_grace", task.end_grace);
+  task.start_timeout = reader.duration("start_timeout", task.start_timeout);
+  task.silence_timeout = reader.duration("silence_timeout", task.silence_timeout);
   task.depends_on = reader.texts("depends_on");
   for (auto& [key, text] : reader.text_map("environment")) task.environment[key] = text;
   const Defaults own = read_defaults(reader, defaults);
@@ -119,19 +207,45 @@ Json seconds_json(Duration duration) {
   return value == std::floor(value) ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
+Json to_json(const Command& command) {
+  if (const auto* shell = std::get_if<std::string>(&command)) return *shell;
+  return std::get<std::vector<std::string>>(command);
+}
+
+Json to_json(const Resources& resources) {
+  return {{"cores", cores_json(resources.cores)}, {"memory", resources.memory}, {"gpus", resources.gpus}};
+}
+
+// What was left as it is by default is left out.
+void put_gang(Json& json, const TaskSpec& task) {
+  const TaskSpec usual;
+  if (task.toolkit != Toolkit::none) json["toolkit"] = to_string(task.toolkit);
+  for (const RoleSpec& role : task.roles)
+    json["roles"][role.name] = {
+        {"count", role.count}, {"command", to_json(role.command)}, {"resources", to_json(role.resources)}};
+  if (!task.ends_with.empty()) json["ends_with"] = task.ends_with;
+  if (task.torchrun) json["launcher"] = "torchrun";
+  if (task.framework_grows) json["elastic"] = "framework";
+  if (!task.container.image.empty()) json["container"]["image"] = task.container.image;
+  if (!task.container.rootfs.empty()) json["container"]["rootfs"] = task.container.rootfs;
+  if (task.end_grace != usual.end_grace) json["end_grace"] = seconds_json(task.end_grace);
+  if (task.start_timeout != usual.start_timeout) json["start_timeout"] = seconds_json(task.start_timeout);
+  if (task.silence_timeout != usual.silence_timeout)
+    json["silence_timeout"] = seconds_json(task.silence_timeout);
+}
+
 Json to_json(const TaskSpec& task) {
   Json json;
   json["name"] = task.name;
-  if (const auto* shell = std::get_if<std::string>(&task.command))
-    json["command"] = *shell;
-  else
-    json["command"] = std::get<std::vector<std::string>>(task.command);
+  if (task.roles.empty()) json["command"] = to_json(task.command);
   if (task.count) json["count"] = *task.count;
-  json["nodes"] = task.nodes;
-  json["processes_per_node"] = task.processes_per_node;
-  json["resources"] = {{"cores", cores_json(task.resources.cores)},
-                       {"memory", task.resources.memory},
-                       {"gpus", task.resources.gpus}};
+  if (task.is_elastic())
+    json["nodes"] = {{"min", task.nodes_min}, {"max", task.nodes}};
+  else if (task.nodes > 0)
+    json["nodes"] = task.nodes;
+  if (task.roles.empty()) json["processes_per_node"] = task.processes_per_node;
+  json["resources"] = to_json(task.resources);
+  put_gang(json, task);
   if (!task.depends_on.empty()) json["depends_on"] = task.depends_on;
   if (!task.environment.empty()) json["environment"] = task.environment;
   json["retries"] = task.retries;

@@ -69,6 +69,7 @@ Json to_json(const ProcessEnded& value) {
           {"code", value.code},
           {"users_fault", value.users_fault},
           {"detail", wire::to_utf8(value.detail)},
+          {"last_lines", wire::to_utf8(value.last_lines)},
           {"memory_peak", value.use.memory_peak},
           {"cpu_time", value.use.cpu_time.count()},
           {"started_at", micros(value.started_at)},
@@ -84,6 +85,7 @@ ProcessEnded ended_from(const Json& json) {
   value.code = wire::integer<int>(json.at("code"));
   value.users_fault = json.at("users_fault").get<bool>();
   value.detail = json.at("detail").get<std::string>();
+  value.last_lines = json.value("last_lines", "");
   value.use.memory_peak = wire::integer<Bytes>(json.at("memory_peak"));
   value.use.cpu_time = duration_at(json, "cpu_time");
   value.started_at = time_at(json, "started_at");
@@ -105,6 +107,43 @@ ProcessStart process_from(const Json& json) {
   value.stderr_name = json.at("stderr").get<std::string>();
   value.wd_name = json.at("wd").get<std::string>();
   for (const Json& gpu : json.at("gpus")) value.gpus.push_back(wire::integer<std::uint32_t>(gpu));
+  value.resources = resources_from(json.at("resources"));
+  if (json.contains("listens"))
+    for (const Json& port : json.at("listens")) value.listens.push_back(wire::integer<std::uint16_t>(port));
+  return value;
+}
+
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+Files files_from(const Json& json) {
+  Files files;
+  for (const auto& [name, content] : json.items()) files.emplace_back(name, content.get<std::string>());
+  return files;
+}
+
+PrepareOrder prepare_from(const Json& json) {
+  PrepareOrder value;
+  value.key = key_at(json.at("key"));
+  value.folder = json.at("folder").get<std::string>();
+  value.source = json.at("source").get<std::string>();
+  value.folders = json.at("folders").get<std::vector<std::string>>();
+  value.files = files_from(json.at("files"));
+  value.ports = wire::integer<std::uint32_t>(json.at("ports"));
+  return value;
+}
+
+Json to_json(const Prepared& value) {
+  return {{"key", to_string(value.key)},
+          {"ports", value.ports},
+          {"secret", value.secret},
+          {"problem", wire::to_utf8(value.problem)}};
+}
+Prepared prepared_from(const Json& json) {
+  Prepared value;
+  value.key = key_at(json.at("key"));
+  for (const Json& port : json.at("ports")) value.ports.push_back(wire::integer<std::uint16_t>(port));
+  value.secret = json.at("secret").get<std::string>();
+  value.problem = json.at("problem").get<std::string>();
   return value;
 }
 
@@ -115,7 +154,8 @@ StartOrder start_from(const Json& json) {
   value.shared = json.at("shared").get<std::string>();
   value.workdir = json.at("workdir").get<std::string>();
   value.source = json.at("source").get<std::string>();
-  value.per_process = resources_from(json.at("per_process"));
+  value.checkpoints = json.at("checkpoints").get<std::string>();
+  if (json.contains("files")) value.files = files_from(json.at("files"));
   value.stop_grace = duration_at(json, "stop_grace");
   value.behind = json.at("behind").get<bool>();
   for (const Json& item : json.at("processes")) value.processes.push_back(process_from(item));
@@ -143,7 +183,8 @@ std::string text_of(const Hello& value) {
                      {"notes", value.notes},
                      {"waiting", keys_json(value.waiting)},
                      {"running", list_json(value.running)},
-                     {"ended", list_json(value.ended)}});
+                     {"ended", list_json(value.ended)},
+                     {"prepared", list_json(value.prepared)}});
 }
 Hello hello_from(const Json& json) {
   Hello value;
@@ -160,6 +201,7 @@ Hello hello_from(const Json& json) {
   value.waiting = keys_from(json.at("waiting"));
   for (const Json& item : json.at("running")) value.running.push_back(started_from(item));
   for (const Json& item : json.at("ended")) value.ended.push_back(ended_from(item));
+  for (const Json& item : json.at("prepared")) value.prepared.push_back(prepared_from(item));
   return value;
 }
 
@@ -208,10 +250,14 @@ void put(std::string& out, const ProcessEnded& value) {
       to_string(value.key), value.rank, to_string(value.kind), value.code, value.users_fault,
       value.use.memory_peak, value.use.cpu_time.count(), micros(value.started_at), micros(value.ended_at));
   put_field(out, "detail", value.detail);
+  if (!value.last_lines.empty()) put_field(out, "last_lines", value.last_lines);
   out += '}';
 }
 void put(std::string& out, const ProcessStart& value) {
-  fmt::format_to(Out(out), R"({{"rank":{},"gpus":[{}])", value.rank, fmt::join(value.gpus, ","));
+  const Resources& own = value.resources;
+  fmt::format_to(Out(out), R"({{"rank":{},"gpus":[{}],"resources":{{"cores":{},"memory":{},"gpus":{}}})",
+                 value.rank, fmt::join(value.gpus, ","), own.cores, own.memory, own.gpus);
+  if (!value.listens.empty()) fmt::format_to(Out(out), R"(,"listens":[{}])", fmt::join(value.listens, ","));
   put_texts(out, "argv", value.argv);
   put_list(out, "environment", value.environment,
            [&](const auto& variable) { put(out, variable.first + "=" + variable.second); });
@@ -220,16 +266,28 @@ void put(std::string& out, const ProcessStart& value) {
   put_field(out, "wd", value.wd_name);
   out += '}';
 }
+void put_files(std::string& out, const Files& files) {
+  Json json = Json::object();
+  for (const auto& [name, content] : files) json[name] = wire::to_utf8(content);
+  out += ",\"files\":" + wire::dump(json);
+}
+void put(std::string& out, const PrepareOrder& value) {
+  fmt::format_to(Out(out), R"({{"key":"{}","ports":{})", to_string(value.key), value.ports);
+  put_field(out, "folder", value.folder);
+  put_field(out, "source", value.source);
+  put_texts(out, "folders", value.folders);
+  put_files(out, value.files);
+  out += '}';
+}
 void put(std::string& out, const StartOrder& value) {
-  const Resources& one = value.per_process;
-  fmt::format_to(
-      Out(out),
-      R"({{"key":"{}","per_process":{{"cores":{},"memory":{},"gpus":{}}},"stop_grace":{},"behind":{})",
-      to_string(value.key), one.cores, one.memory, one.gpus, value.stop_grace.count(), value.behind);
+  fmt::format_to(Out(out), R"({{"key":"{}","stop_grace":{},"behind":{})", to_string(value.key),
+                 value.stop_grace.count(), value.behind);
   put_field(out, "folder", value.folder);
   put_field(out, "shared", value.shared);
   put_field(out, "workdir", value.workdir);
   put_field(out, "source", value.source);
+  put_field(out, "checkpoints", value.checkpoints);
+  if (!value.files.empty()) put_files(out, value.files);
   put_list(out, "processes", value.processes, [&](const ProcessStart& process) { put(out, process); });
   out += '}';
 }
@@ -238,6 +296,7 @@ std::string text_of(const Report& value) {
   std::string out = fmt::format(R"({{"type":"report","number":{})", value.number);
   put_list(out, "started", value.started, [&](const ProcessStarted& started) { put(out, started); });
   put_list(out, "ended", value.ended, [&](const ProcessEnded& ended) { put(out, ended); });
+  if (!value.prepared.empty()) out += ",\"prepared\":" + wire::dump(list_json(value.prepared));
   return out + "}";
 }
 Report report_from(const Json& json) {
@@ -245,6 +304,8 @@ Report report_from(const Json& json) {
   value.number = wire::integer<std::uint64_t>(json.at("number"));
   for (const Json& item : json.at("started")) value.started.push_back(started_from(item));
   for (const Json& item : json.at("ended")) value.ended.push_back(ended_from(item));
+  if (json.contains("prepared"))
+    for (const Json& item : json.at("prepared")) value.prepared.push_back(prepared_from(item));
   return value;
 }
 
@@ -259,6 +320,8 @@ std::string text_of(const Refused& value) {
 }
 std::string text_of(const Orders& value) {
   std::string out = fmt::format(R"({{"type":"orders","number":{},"quit":{})", value.number, value.quit);
+  if (!value.prepare.empty())
+    put_list(out, "prepare", value.prepare, [&](const PrepareOrder& prepare) { put(out, prepare); });
   put_list(out, "start", value.start, [&](const StartOrder& start) { put(out, start); });
   put_list(out, "stop", value.stop, [&](const StopOrder& stop) {
     fmt::format_to(Out(out), R"({{"key":"{}","grace":{}}})", to_string(stop.key), stop.grace.count());
@@ -270,6 +333,8 @@ std::string text_of(const Orders& value) {
 Orders orders_from(const Json& json) {
   Orders value;
   value.number = wire::integer<std::uint64_t>(json.at("number"));
+  if (json.contains("prepare"))
+    for (const Json& item : json.at("prepare")) value.prepare.push_back(prepare_from(item));
   for (const Json& item : json.at("start")) value.start.push_back(start_from(item));
   for (const Json& item : json.at("stop"))
     value.stop.push_back({key_at(item.at("key")), duration_at(item, "grace")});

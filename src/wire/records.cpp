@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "base/sha256.h"
+#include "domain/gang.h"
 #include "wire/document.h"
+#include "wire/job_file.h"
 #include "wire/json.h"
 #include "wire/utf8.h"
 
@@ -37,7 +39,16 @@ Json task_json(const TaskView& view) {
           {"nodes", view.nodes}};
 }
 
-Json attempt_json(const AttemptRecord& attempt, std::uint32_t processes) {
+Json names_json(const std::vector<Member>& members) {
+  Json names = Json::array();
+  for (std::uint32_t rank = 0; rank < members.size(); ++rank)
+    names.push_back(member_name(members[rank], rank));
+  return names;
+}
+
+Json attempt_json(const AttemptRecord& attempt, const TaskSpec& spec) {
+  const auto members = gang_of(spec, static_cast<std::uint32_t>(attempt.nodes.size()));
+  const bool named = attempt.rank && *attempt.rank < members.size();
   return {{"attempt", attempt.key.attempt},
           {"nodes", attempt.node_names},
           {"placed_at", format_time(attempt.placed_at)},
@@ -47,10 +58,12 @@ Json attempt_json(const AttemptRecord& attempt, std::uint32_t processes) {
           {"exit_code", maybe(attempt.exit_code)},
           {"signal", maybe(attempt.signal)},
           {"rank", maybe(attempt.rank)},
+          {"process", named ? Json(member_name(members[*attempt.rank], *attempt.rank)) : Json()},
           {"detail", attempt.detail},
+          {"last_lines", wire::to_utf8(attempt.last_lines)},
           {"memory_peak", attempt.use.memory_peak},
           {"cpu_time", seconds(attempt.use.cpu_time)},
-          {"processes", processes}};
+          {"processes", members.size()}};
 }
 
 Result<Value> parse_body(std::string_view json) {
@@ -130,18 +143,21 @@ std::string format(const JobRecord& job, const std::string& spec, const std::vec
 
 std::string format(const TaskView& view) { return dump(task_json(view)); }
 
-std::string format(const TaskView& view, const std::string& spec, const std::vector<AttemptRecord>& attempts,
-                   std::uint32_t processes) {
+std::string format(const TaskView& view, const TaskSpec& spec, const std::vector<AttemptRecord>& attempts) {
   Json json = task_json(view);
-  json["processes"] = processes;
-  json["spec"] = Json::parse(spec);
+  const auto nodes = view.nodes.empty() ? spec.nodes : static_cast<std::uint32_t>(view.nodes.size());
+  const std::vector<Member> members = gang_of(spec, nodes);
+  json["processes"] = members.size();
+  json["process_names"] = names_json(members);
+  json["last_lines"] = attempts.empty() ? "" : wire::to_utf8(attempts.back().last_lines);
+  json["spec"] = Json::parse(format_task_spec(spec));
   json["history"] = Json::array();
-  for (const AttemptRecord& attempt : attempts) json["history"].push_back(attempt_json(attempt, processes));
+  for (const AttemptRecord& attempt : attempts) json["history"].push_back(attempt_json(attempt, spec));
   return dump(json);
 }
 
-std::string format(const AttemptRecord& attempt, std::uint32_t processes) {
-  return dump(attempt_json(attempt, processes));
+std::string format(const AttemptRecord& attempt, const TaskSpec& spec) {
+  return dump(attempt_json(attempt, spec));
 }
 
 std::string format(const EventRecord& event) {

@@ -17,9 +17,8 @@ std::string format(const NodeView& view);
 std::string format(const JobRecord& job, const std::string& spec = {},
                    const std::vector<std::string>& notes = {});
 std::string format(const TaskView& view);
-std::string format(const TaskView& view, const std::string& spec, const std::vector<AttemptRecord>& attempts,
-                   std::uint32_t processes);
-std::string format(const AttemptRecord& attempt, std::uint32_t processes);
+std::string format(const TaskView& view, const TaskSpec& spec, const std::vector<AttemptRecord>& attempts);
+std::string format(const AttemptRecord& attempt, const TaskSpec& spec);
 std::string format(const EventRecord& event);
 std::string format(const TokenRecord& token, const std::string& secret = {});
 

@@ -144,7 +144,8 @@ TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
   const AttemptKey key{{JobId{7}, 1, 2}, 3};
   const TimePoint time{Duration(1'700'000'000'123'456)};
   const ProcessEnded ended{
-      key, 4, ProcessEndKind::start_failed, 2, false, "no such file", {5, Duration(6)}, time, time};
+      key,          4, ProcessEndKind::start_failed, 2, false, "no such file", {5, Duration(6)}, time, time,
+      "Traceback\n"};
   Hello hello;
   hello.name = "lab-1";
   hello.total = {1000, 5, 1};
@@ -152,15 +153,27 @@ TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
   hello.waiting = {key};
   hello.running = {{key, 1, 99, time}};
   hello.ended = {ended};
-  const Report report{9, {{key, 0, 12, time}}, {ended}};
+  hello.prepared = {{key, {31001, 31002}, "ab12", "no room"}};
+  const Report report{9, {{key, 0, 12, time}}, {ended}, hello.prepared};
   for (const FromAgent& message : {FromAgent(hello), FromAgent(report)})
     EXPECT_EQ(parse_from_agent(format(message)).value(), message);
   StartOrder start;
   start.key = key;
   start.folder = "workspaces/default/jobs/job_7/t.3";
   start.behind = true;
-  start.processes = {{1, {"a", "b=c"}, {{"X", "y=z"}, {"E", ""}}, "stdout.txt", "stderr.txt", "wd", {2, 3}}};
-  const Orders orders{4, {start}, {{key, Duration(5)}}, {key}, true};
+  start.checkpoints = "workspaces/default/jobs/job_7/_checkpoints/t";
+  start.files = {{"hostfile", "lab-1 slots=2\n"}};
+  start.processes = {{1,
+                      {"a", "b=c"},
+                      {{"X", "y=z"}, {"E", ""}},
+                      "stdout.txt",
+                      "stderr.txt",
+                      "wd",
+                      {2, 3},
+                      {500, 6, 7},
+                      {31001}}};
+  const PrepareOrder prepare{key, "folder", "abc", {"folder/wd-0"}, {{"hostfile", "x\n"}}, 3};
+  const Orders orders{4, {start}, {{key, Duration(5)}}, {key}, true, {prepare}};
   for (const ToAgent& message : {ToAgent(Welcome{NodeId{3}, Duration(1), Duration(2)}),
                                  ToAgent(Refused{"why", true}), ToAgent(orders)})
     EXPECT_EQ(parse_to_agent(format(message)).value(), message);

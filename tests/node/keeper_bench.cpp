@@ -115,8 +115,8 @@ void receive(Keeper& keeper, const Use& use) {
 ToKeeper task(const std::string& data, int round, int index, bool whole) {
   KeeperStart start;
   start.key = {{JobId(static_cast<std::uint64_t>(round)), 0, static_cast<std::uint32_t>(index)}, 1};
-  start.per_process.cores = 1000;
   KeeperProcess process;
+  process.resources.cores = 1000;
   process.argv = {"/bin/true"};
   for (char** variable = environ; *variable != nullptr; ++variable) process.environment.push_back(*variable);
   const std::string attempt = fmt::format("{}/round-{}/sweep[{}].1", data, round, index);

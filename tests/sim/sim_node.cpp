@@ -67,7 +67,8 @@ void SimNode::reinstall(TimePoint now) {
 
 void SimNode::start(StartOrder order, TimePoint now) {
   left_[order.key] = order.processes.size();
-  const Resources needs = order.per_process * static_cast<std::uint32_t>(order.processes.size());
+  Resources needs;
+  for (const ProcessStart& process : order.processes) needs = needs + process.resources;
   if (!order.behind) {
     room_.take(order.key, needs);
     return begin(order, now);
@@ -110,7 +111,7 @@ void SimNode::begin(const StartOrder& order, TimePoint now) {
     }
     Running running;
     running.started = {order.key, process.rank, random_.between(2, 30'000), now};
-    running.resources = order.per_process;
+    running.resources = process.resources;
     running.ends_at = now + Duration(random_.chance(0.6) ? random_.between(100, 20'000)
                                                          : random_.between(10'000, 60'000'000));
     running.kind = random_.chance(0.05) ? ProcessEndKind::signalled : ProcessEndKind::exited;
@@ -154,7 +155,11 @@ void SimNode::carry_out(TimePoint now) {
       } else if (auto* close = std::get_if<node::effect::CloseSession>(&effect)) {
         outgoing.push_back({close->session, std::nullopt});
       } else if (auto* stage = std::get_if<node::effect::Stage>(&effect)) {
-        agent_->staged(stage->key, Result<void>{}, now);
+        Prepared found{stage->order.key, {}, "secret", {}};
+        for (std::uint32_t port = 0; port < stage->order.ports; ++port)
+          found.ports.push_back(static_cast<std::uint16_t>(random_.between(10'000, 30'000)));
+        if (random_.chance(0.01)) found.problem = "no room on the disk";
+        agent_->staged(std::move(found), now);
       } else if (auto* begin = std::get_if<node::effect::Start>(&effect)) {
         start(std::move(begin->order), now);
       } else if (auto* stop = std::get_if<node::effect::Stop>(&effect)) {

@@ -1,0 +1,99 @@
+// Gangs: no process starts before every node is ready, and they end by the rule of their toolkit.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "control/controller.h"
+
+namespace slipway::control {
+
+void Controller::order_preparing(Attempt& attempt, std::uint32_t node_place) {
+  const auto spec = spec_of(attempt.record.key.task.job, attempt.record.key.task.group);
+  if (!spec) {
+    store_problem_ = spec.error();
+    return;
+  }
+  std::vector<PrepareOrder> orders = launch::prepare(**spec, placement_of(attempt));
+  orders_to(nodes_.at(attempt.record.nodes[node_place])).prepare.push_back(std::move(orders[node_place]));
+}
+
+void Controller::process_prepared(NodeId node_id, const Prepared& prepared) {
+  Attempt* attempt = find_attempt(prepared.key);
+  if (!attempt || attempt->record.is_launched || attempt->stopping) return;
+  const std::uint32_t place = place_of(*attempt, node_id);
+  if (place >= attempt->record.nodes.size() || attempt->prepared[place]) return;
+  if (!prepared.problem.empty()) {
+    attempt->users_fault = false;
+    return stop_attempt(*attempt, EndReason::start_failed,
+                        fmt::format("node {} could not get ready for it: {}",
+                                    attempt->record.node_names[place], prepared.problem));
+  }
+  attempt->prepared[place] = true;
+  attempt->record.ports.resize(attempt->record.nodes.size());
+  attempt->record.ports[place] = prepared.ports;
+  if (place == 0) attempt->record.secret = prepared.secret;
+  if (std::all_of(attempt->prepared.begin(), attempt->prepared.end(), [](bool one) { return one; }))
+    launch_attempt(*attempt);
+}
+
+// Every node is ready: what they found is saved with this turn, so the same orders can be given again.
+void Controller::launch_attempt(Attempt& attempt) {
+  attempt.record.is_launched = true;
+  touch(attempt);
+  std::vector<StartOrder> orders = orders_of(attempt);
+  if (store_problem_) return;
+  for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n) {
+    Node& node = nodes_.at(attempt.record.nodes[n]);
+    --node.preparing;
+    update_capacity(node);
+    orders_to(node).start.push_back(std::move(orders[n]));
+  }
+}
+
+// All that decide have ended well. Who works with them may still finish; servers are stopped when nobody is
+// left to serve.
+void Controller::begin_ending(Attempt& attempt) {
+  if (attempt.stopping) return;
+  const bool begins = !std::exchange(attempt.is_ending, true);
+  if (std::any_of(attempt.processes.begin(), attempt.processes.end(),
+                  [](const Process& one) { return one.state != Process::State::ended && one.waited_for; })) {
+    if (!begins) return;
+    const auto spec = spec_of(attempt.record.key.task.job, attempt.record.key.task.group);
+    if (!spec)
+      store_problem_ = spec.error();
+    else
+      timers_.insert({now_ + (*spec)->end_grace, TimerKind::end_grace, attempt.record.key, {}, {}});
+    return;
+  }
+  if (attempt.processes_left > 0) stop_attempt(attempt, EndReason::exited, "it exited with code 0");
+}
+
+void Controller::start_timed_out(Attempt& attempt) {
+  if (attempt.stopping || attempt.record.started_at) return;
+  std::vector<std::string> late;
+  for (const Process& process : attempt.processes) {
+    if (process.state != Process::State::sent || late.size() >= 10) continue;
+    const bool ready = attempt.record.is_launched || attempt.prepared[process.node];
+    late.push_back(fmt::format("{} on {} ({})", process.name.empty() ? "it" : process.name,
+                               attempt.record.node_names[process.node],
+                               attempt.record.is_launched ? "was told to start"
+                               : ready                    ? "was ready"
+                                                          : "never got ready"));
+  }
+  stop_attempt(attempt, EndReason::timed_out,
+               fmt::format("not all had started within start_timeout: {}", fmt::join(late, ", ")));
+}
+
+// What was stopped before it was launched has no process that could say that it ended.
+void Controller::settle_unstarted() {
+  for (const AttemptKey& key : std::exchange(unstarted_, {})) {
+    const Attempt* attempt = find_attempt(key);
+    const std::size_t ranks = attempt ? attempt->processes.size() : 0;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank)
+      if (Attempt* live = find_attempt(key); live && live->processes[rank].state != Process::State::ended)
+        process_is_gone(*live, rank, now_);
+  }
+}
+
+}  // namespace slipway::control

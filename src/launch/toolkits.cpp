@@ -1,0 +1,56 @@
+#include "launch/toolkits.h"
+
+#include <fmt/format.h>
+
+namespace slipway::launch {
+namespace {
+
+void tell_nothing(const Gang&, std::uint32_t, Environment&, Words&) {}
+
+const Row none{no_ports, nothing, tell_nothing, as_it_is, no_hosts};
+
+}  // namespace
+
+std::uint32_t no_ports(const Gang&, std::uint32_t) { return 0; }
+std::uint32_t one_port_on_the_first(const Gang&, std::uint32_t node) { return node == 0 ? 1 : 0; }
+std::vector<std::uint16_t> nothing(const Gang&, std::uint32_t) { return {}; }
+std::vector<std::uint16_t> the_first_listens(const Gang& gang, std::uint32_t rank) {
+  if (rank > 0) return {};
+  return {gang.port(0, 0)};
+}
+std::vector<std::string> as_it_is(const Gang&, std::uint32_t, std::vector<std::string> argv) { return argv; }
+std::string no_hosts(const Gang&) { return ""; }
+
+const Row& row_of(Toolkit toolkit) {
+  switch (toolkit) {
+    case Toolkit::tensorflow: return tensorflow;
+    case Toolkit::horovod: return horovod;
+    case Toolkit::mpi: return mpi;
+    case Toolkit::torch: return torch;
+    case Toolkit::jax: return jax;
+    case Toolkit::hostfile: return hostfile;
+    case Toolkit::none: break;
+  }
+  return none;
+}
+
+std::uint32_t Gang::world_size() const {
+  if (has_launcher(task)) return nodes() * task.processes_per_node;
+  return static_cast<std::uint32_t>(members.size());
+}
+
+std::uint16_t Gang::port(std::uint32_t node, std::uint32_t port) const {
+  const auto& ports = placement.nodes[node].ports;
+  return port < ports.size() ? ports[port] : 0;
+}
+
+std::string Gang::endpoint(std::uint32_t node, std::uint32_t number) const {
+  const std::string& host = placement.nodes[node].address;
+  const std::uint16_t chosen = port(node, number);
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, chosen)
+                                             : fmt::format("[{}]:{}", host, chosen);
+}
+
+bool is_loopback(std::string_view address) { return address.starts_with("127.") || address == "::1"; }
+
+}  // namespace slipway::launch

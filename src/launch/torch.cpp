@@ -1,0 +1,66 @@
+// PyTorch: the variables of env:// for every process, or one torchrun a node.
+#include <fmt/format.h>
+
+#include "launch/toolkits.h"
+
+namespace slipway::launch {
+namespace {
+
+bool is_python(std::string_view program) {
+  return program.substr(program.rfind('/') + 1).starts_with("python");
+}
+
+void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words) {
+  const Member& self = gang.members[rank];
+  const std::string port = std::to_string(gang.port(0, 0));
+  words.emplace_back("master_addr", gang.address(0));
+  words.emplace_back("master_port", port);
+  environment["MASTER_ADDR"] = gang.address(0);
+  environment["MASTER_PORT"] = port;
+  environment["NODE_RANK"] = environment["GROUP_RANK"] = std::to_string(self.node);
+  if (is_loopback(gang.address(self.node)))
+    for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"})
+      environment.emplace(name, "lo");
+  if (gang.task.torchrun) return;  // it sets the others itself
+  environment["RANK"] = std::to_string(rank);
+  environment["WORLD_SIZE"] = std::to_string(gang.members.size());
+  environment["LOCAL_RANK"] = std::to_string(self.local);
+  environment["LOCAL_WORLD_SIZE"] = std::to_string(gang.task.processes_per_node);
+}
+
+// Run by the python of the command, so that it is the one with torch.
+std::vector<std::string> wrap(const Gang& gang, std::uint32_t rank, std::vector<std::string> argv) {
+  if (!gang.task.torchrun) return argv;
+  const bool python = is_python(argv.front());
+  const std::string nodes = gang.task.framework_grows
+                                ? fmt::format("{}:{}", gang.task.nodes_min, gang.task.nodes)
+                                : std::to_string(gang.nodes());
+  const AttemptKey& key = gang.placement.key;
+  std::vector<std::string> wrapped{
+      python ? argv.front() : "python3",
+      "-m",
+      "torch.distributed.run",
+      "--nnodes",
+      nodes,
+      "--nproc_per_node",
+      std::to_string(gang.task.processes_per_node),
+      "--node_rank",
+      std::to_string(gang.members[rank].node),
+      "--rdzv_id",
+      fmt::format("{}-{}-{}", to_string(key.task.job), gang.placement.task_name, key.attempt),
+      "--rdzv_backend",
+      "c10d",
+      "--rdzv_endpoint",
+      gang.endpoint(0, 0),
+      "--max_restarts",
+      gang.task.framework_grows ? "100" : "0"};
+  if (!python) wrapped.emplace_back("--no_python");
+  wrapped.insert(wrapped.end(), argv.begin() + (python ? 1 : 0), argv.end());
+  return wrapped;
+}
+
+}  // namespace
+
+const Row torch{one_port_on_the_first, the_first_listens, tell, wrap, no_hosts};
+
+}  // namespace slipway::launch
