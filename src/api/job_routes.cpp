@@ -21,9 +21,9 @@ Result<JobSpec> spec_of(const net::Request& request) {
   if (type.find("yaml") == std::string::npos) return wire::parse_job_spec(request.body);
   auto file = wire::parse_job_file(request.body, "the job file");
   if (!file) return fail(file.error());
-  if (!file->source_folder.empty())
-    return fail(ErrorCode::invalid, "a job file sent as it is cannot carry a source folder",
-                "submit it with slipway job submit, which sends the folder too");
+  if (!file->source_folder.empty() || !file->files.empty())
+    return fail(ErrorCode::invalid, "a job file sent as it is cannot carry a source folder or files",
+                "submit it with slipway job submit, which sends them too");
   return std::move(file->spec);
 }
 
@@ -230,6 +230,7 @@ void Api::add_job_routes() {
           return json(200, wire::format_object({{"job", wire::quote(to_string(shown.first.id))},
                                                 {"state", wire::quote(to_string(shown.first.state))},
                                                 {"answer", wire::quote(shown.second.answer)},
+                                                {"last_lines", wire::quote(shown.second.last_lines)},
                                                 {"tasks", "[" + tasks + "]"}}));
         });
   });

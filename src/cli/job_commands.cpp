@@ -53,8 +53,9 @@ Outcome<int> submit_file(Context& context, const SubmitOptions& options) {
   Result<wire::JobFile> parsed =
       wire::parse_job_file(*text, options.file == "-" ? "standard input" : options.file, options.settings);
   if (!parsed) return give_up(parsed);
-  const Outcome<Value> job =
-      submit(context, std::move(parsed->spec), source_beside(options.file, parsed->source_folder));
+  for (auto& [name, from] : parsed->files) from = source_beside(options.file, from);
+  const Outcome<Value> job = submit(context, std::move(parsed->spec),
+                                    source_beside(options.file, parsed->source_folder), parsed->files);
   if (!job) return give_up(job);
   const std::string id = job->text("id");
   if (!options.wait) return print(context, *job, id, id + "\n");
@@ -121,6 +122,8 @@ Outcome<int> why(Context& context, const std::string& name) {
     for (const Value& task : answer->items("tasks"))
       text += fmt::format("  {} is {}: {}\n", printable(task.text("task")), task.text("state"),
                           printable(task.text("reason")));
+    if (!answer->text("last_lines").empty())
+      text += format_fields({{"last lines of stderr", answer->text("last_lines")}});
     return text;
   });
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -195,6 +196,70 @@ Result<std::string> hash_file(const std::string& path, Bytes size) {
 }
 
 }  // namespace
+
+namespace {
+
+Result<SnapshotEntry> single_file(const std::string& name, const std::string& from, Bytes size_max) {
+  struct stat about {};
+  if (::stat(from.c_str(), &about) != 0)
+    return refused(fmt::format("file {} (for {}) cannot be sent: {}", from, name, std::strerror(errno)),
+                   "its path is meant from where the job file lies");
+  if (!S_ISREG(about.st_mode))
+    return refused(fmt::format("{} (for {}) is not a file", from, name), "send folders with source:");
+  if (static_cast<Bytes>(about.st_size) > size_max)
+    return fail(ErrorCode::too_large,
+                fmt::format("file {} has {}, the limit is {}", from,
+                            format_bytes(static_cast<Bytes>(about.st_size)), format_bytes(size_max)),
+                "keep data where the nodes can read it, and name its place in the command");
+  SnapshotEntry entry{.path = name, .hash = {}, .target = {}};
+  entry.size = static_cast<Bytes>(about.st_size);
+  entry.executable = (about.st_mode & S_IXUSR) != 0;
+  std::error_code error;
+  const std::string resolved = std::filesystem::canonical(from, error).string();
+  Result<std::string> hash = hash_file(error ? from : resolved, entry.size);
+  if (!hash) return fail(hash.error());
+  entry.hash = std::move(*hash);
+  return entry;
+}
+
+void add_parents(Snapshot& snapshot, const std::string& path) {
+  for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string parent = path.substr(0, slash);
+    const auto same = [&](const SnapshotEntry& entry) { return entry.path == parent; };
+    if (std::any_of(snapshot.entries.begin(), snapshot.entries.end(), same)) continue;
+    SnapshotEntry entry{.path = parent, .hash = {}, .target = {}};
+    entry.kind = SnapshotKind::folder;
+    snapshot.entries.push_back(std::move(entry));
+  }
+}
+
+}  // namespace
+
+Result<Code> gather_code(const std::string& folder,
+                         const std::vector<std::pair<std::string, std::string>>& files,
+                         const SnapshotLimits& limits) {
+  Code code;
+  if (!folder.empty()) {
+    Result<Snapshot> taken = take_snapshot(folder, limits);
+    if (!taken) return fail(taken.error());
+    code.snapshot = std::move(*taken);
+    for (const SnapshotEntry& entry : code.snapshot.entries)
+      if (entry.kind == SnapshotKind::file) code.where[entry.path] = folder + "/" + entry.path;
+  }
+  for (const auto& [name, from] : files) {
+    Result<SnapshotEntry> entry = single_file(name, from, limits.size_max);
+    if (!entry) return fail(entry.error());
+    std::erase_if(code.snapshot.entries, [&](const SnapshotEntry& one) { return one.path == entry->path; });
+    add_parents(code.snapshot, name);
+    code.snapshot.entries.push_back(std::move(*entry));
+    code.where[name] = from;
+  }
+  std::sort(code.snapshot.entries.begin(), code.snapshot.entries.end(),
+            [](const SnapshotEntry& a, const SnapshotEntry& b) { return a.path < b.path; });
+  if (auto valid = validate(code.snapshot); !valid) return fail(valid.error());
+  if (auto fits = check_size(code.snapshot, folder, limits.size_max); !fits) return fail(fits.error());
+  return code;
+}
 
 Result<Snapshot> take_snapshot(const std::string& folder, const SnapshotLimits& limits) {
   Result<Snapshot> snapshot = Walk(folder).run();

@@ -1,6 +1,8 @@
 #pragma once
 // Takes a folder of code as it is now, and sends to the service what it does not have yet.
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/quantity.h"
@@ -18,7 +20,18 @@ struct SnapshotLimits {
 // they are read, and more than the limit (naming the largest files).
 Result<Snapshot> take_snapshot(const std::string& folder, const SnapshotLimits& limits = {});
 
+struct Code {
+  Snapshot snapshot;
+  std::map<std::string, std::string> where;  // path in the snapshot, where the file lies
+};
+
+// A folder (or none, if empty) and single files, each with the name it gets in the snapshot and where it
+// lies; a file takes the place of one with its name in the folder.
+Result<Code> gather_code(const std::string& folder,
+                         const std::vector<std::pair<std::string, std::string>>& files,
+                         const SnapshotLimits& limits = {});
+
 // Stores the snapshot's contents and its manifest with the service; the manifest's hash.
-Outcome<std::string> send_snapshot(Context& context, const std::string& folder, const Snapshot& snapshot);
+Outcome<std::string> send_code(Context& context, const Code& code);
 
 }  // namespace slipway::cli

@@ -61,7 +61,8 @@ Outcome<void> send_blob(Service& service, const std::string& hash, net::Client::
 
 }  // namespace
 
-Outcome<std::string> send_snapshot(Context& context, const std::string& folder, const Snapshot& snapshot) {
+Outcome<std::string> send_code(Context& context, const Code& code) {
+  const Snapshot& snapshot = code.snapshot;
   Service& service = context.service();
   std::map<std::string, const SnapshotEntry*> files;  // equal contents are sent once
   for (const SnapshotEntry& entry : snapshot.entries)
@@ -80,7 +81,7 @@ Outcome<std::string> send_snapshot(Context& context, const std::string& folder, 
   for (const auto& [hash, entry] : files) {
     if (!missing->contains(hash)) continue;
     net::Client::Options options;
-    options.body_file = folder + "/" + entry->path;
+    options.body_file = code.where.at(entry->path);
     if (const Outcome<void> sent = send_blob(service, hash, std::move(options)); !sent) return give_up(sent);
     progress.sent(entry->size);
   }

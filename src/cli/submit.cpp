@@ -128,11 +128,12 @@ std::string how_to_go_on(const std::string& job) {
       job);
 }
 
-Outcome<Value> submit(Context& context, JobSpec spec, const std::string& source_folder) {
-  if (!source_folder.empty()) {
-    const Result<Snapshot> snapshot = take_snapshot(source_folder);
-    if (!snapshot) return give_up(snapshot);
-    Outcome<std::string> source = send_snapshot(context, source_folder, *snapshot);
+Outcome<Value> submit(Context& context, JobSpec spec, const std::string& source_folder,
+                      const std::vector<std::pair<std::string, std::string>>& files) {
+  if (!source_folder.empty() || !files.empty()) {
+    const Result<Code> code = gather_code(source_folder, files);
+    if (!code) return give_up(code);
+    Outcome<std::string> source = send_code(context, *code);
     if (!source) return give_up(source);
     spec.source = std::move(*source);
   }

@@ -10,7 +10,8 @@
 namespace slipway::cli {
 
 // Sends the source folder, if any, then the job; says what the service has to note. The Job.
-Outcome<Value> submit(Context& context, JobSpec spec, const std::string& source_folder);
+Outcome<Value> submit(Context& context, JobSpec spec, const std::string& source_folder,
+                      const std::vector<std::pair<std::string, std::string>>& files = {});
 
 // Waits until every job has ended, with progress on stderr. 0 when all succeeded, 1 when one did not, 124
 // when the time passed.

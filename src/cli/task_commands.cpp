@@ -49,7 +49,8 @@ Outcome<int> show(Context& context, const std::string& text) {
                           {"processes", task->text("processes")},
                           {"attempts", fmt::format("{}, {} retries used", task->text("attempts"),
                                                    task->count("retries_used"))},
-                          {"nodes", joined(task->items("nodes"), " ")}}) +
+                          {"nodes", joined(task->items("nodes"), " ")},
+                          {"last lines of stderr", task->text("last_lines")}}) +
            (task->items("history").empty() ? "" : format_attempts(context, *task));
   });
 }

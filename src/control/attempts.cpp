@@ -251,6 +251,7 @@ void Controller::kill_lost_processes(NodeId node_id, const std::string& why) {
 
 void Controller::finish_attempt(Job& job, Task& task) {
   std::unique_ptr<Attempt> attempt = std::move(task.attempt);
+  elastic_.erase(attempt->record.key);
   AttemptRecord& record = attempt->record;
   if (!record.started_at) record.started_at = attempt->first_started_at;  // a gang that never ran as a whole
   record.ended_at = within(attempt->last_ended_at, record.started_at.value_or(record.placed_at), now_);

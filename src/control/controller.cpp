@@ -134,6 +134,7 @@ void Controller::restore_task(Job& job, const TaskRecord& record, const AttemptR
   if ((*spec)->max_wall_time.count() > 0 && attempt->started_at)
     timers_.insert(
         {*attempt->started_at + (*spec)->max_wall_time, TimerKind::wall_time, attempt->key, {}, {}});
+  if ((*spec)->is_elastic() && nodes < (*spec)->nodes) elastic_.insert(attempt->key);
   if (launch::needs_preparing(**spec) && !attempt->started_at)
     timers_.insert({now_ + (*spec)->start_timeout, TimerKind::start_timeout, attempt->key, {}, {}});
 }

@@ -40,6 +40,7 @@ struct Settings {
   Duration retry_wait_first{100'000};  // doubled with each retry, plus up to half of itself at random
   Duration retry_wait_max{60'000'000};
   Duration heartbeat_max{700'000};
+  Duration reform_after{2'000'000};  // an elastic gang runs at least so long before it is made larger
 };
 
 struct Caller {
@@ -92,6 +93,7 @@ class Controller {
 
   struct Why {
     std::string answer;
+    std::string last_lines;  // of the stderr of the task that failed first
     struct Task {
       std::string name;  // or a range of them: sweep[3-19]
       TaskState state;
@@ -239,9 +241,11 @@ class Controller {
 
   // placing (placing.cpp)
   void place_ready();
-  void place_on(Pool& pool, Job& job, std::uint32_t shape, const std::vector<NodeId>& nodes, bool behind);
+  void place_on(Pool& pool, Job& job, std::uint32_t shape, std::vector<NodeId> nodes, bool behind);
   Task& take_next(Job& job, std::uint32_t shape);
   void place_behind(Pool& pool);
+  std::vector<NodeId> widened(const Pool& pool, const TaskSpec& spec, std::vector<NodeId> nodes) const;
+  void grow_elastic(const std::string& pool_key, Pool& pool);
   static void fill_processes(Attempt& attempt, const TaskSpec& spec);
   launch::Placement placement_of(const Attempt& attempt);
   std::vector<StartOrder> orders_of(const Attempt& attempt);
@@ -318,6 +322,7 @@ class Controller {
   std::vector<TokenRecord> tokens_;
   std::map<SessionId, NodeId> sessions_;
   std::set<Timer> timers_;
+  std::set<AttemptKey> elastic_;  // live ones with fewer nodes than they would like
   std::uint64_t job_last_ = 0, node_last_ = 0, event_last_ = 0;
 
   // parsed task specs, the least recently used last

@@ -62,6 +62,47 @@ void Controller::place_ready() {
     pool.reservation = std::move(outcome.reservation);
     if (outcome.look_again) timers_.insert({*outcome.look_again, TimerKind::look_again, {}, {}, entry.first});
     place_behind(pool);
+    grow_elastic(entry.first, pool);
+  }
+}
+
+// More nodes for an elastic gang, as far as they have room right now.
+std::vector<NodeId> Controller::widened(const Pool& pool, const TaskSpec& spec,
+                                        std::vector<NodeId> nodes) const {
+  const Resources need = need_per_node(spec, spec.nodes);
+  std::set<NodeId> more;  // by id, so that the same room gives the same gang
+  for (const auto& [id, room] : pool.capacity.nodes())
+    if (room.open && fits(need, room.free()) && std::find(nodes.begin(), nodes.end(), id) == nodes.end() &&
+        !(pool.reservation && pool.reservation->nodes.contains(id)))
+      more.insert(id);
+  for (auto id = more.begin(); id != more.end() && nodes.size() < spec.nodes; ++id) nodes.push_back(*id);
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+// When nobody waits and there is room, a gang that would like more nodes is started anew with them.
+void Controller::grow_elastic(const std::string& pool_key, Pool& pool) {
+  if (!pool.queue.empty()) return;
+  for (const AttemptKey& key : elastic_) {
+    Attempt* attempt = find_attempt(key);
+    if (!attempt || attempt->stopping || !attempt->record.started_at ||
+        &pool_of(jobs_.at(key.task.job)) != &pool)
+      continue;
+    const auto spec = spec_of(key.task.job, key.task.group);
+    if (!spec) {
+      store_problem_ = spec.error();
+      return;
+    }
+    const std::size_t wide = widened(pool, **spec, attempt->record.nodes).size();
+    if (wide == attempt->record.nodes.size()) continue;
+    const TimePoint due = *attempt->record.started_at + settings_.reform_after;
+    if (due > now_) {
+      timers_.insert({due, TimerKind::look_again, {}, {}, pool_key});
+      continue;
+    }
+    return stop_attempt(*attempt, EndReason::evicted,
+                        fmt::format("it is started anew with {} nodes instead of {}, as there is room for it",
+                                    wide, attempt->record.nodes.size()));
   }
 }
 
@@ -128,8 +169,7 @@ Controller::Task& Controller::take_next(Job& job, std::uint32_t s) {
   return task;
 }
 
-void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, const std::vector<NodeId>& nodes,
-                          bool behind) {
+void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, std::vector<NodeId> nodes, bool behind) {
   Task& task = take_next(job, s);
   Group& group = job.groups[task.record.ref.group];
   pool.queue.remove(job.shapes[s].need, {job.record.priority, job.record.id});
@@ -148,6 +188,10 @@ void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, const std::vect
   if (!spec) {
     store_problem_ = spec.error();
     return;
+  }
+  if ((*spec)->is_elastic()) {
+    nodes = widened(pool, **spec, std::move(nodes));
+    if (nodes.size() < (*spec)->nodes) elastic_.insert(attempt.record.key);
   }
   attempt.record.nodes = nodes;
   attempt.record.placed_at = now_;

@@ -93,6 +93,12 @@ Result<Controller::Why> Controller::why(const JobRecord& record) {
   const auto found = jobs_.find(record.id);
   if (found == jobs_.end()) {
     why.answer = fmt::format("{} {}: {}", to_string(record.id), to_string(record.state), record.reason);
+    const auto failed = store_.tasks(record.id, {.state = TaskState::failed, .after = {}, .limit = 1});
+    if (!failed) return fail(failed.error());
+    if (failed->empty()) return why;
+    const auto attempts = store_.attempts(failed->front().ref);
+    if (!attempts) return fail(attempts.error());
+    if (!attempts->empty()) why.last_lines = attempts->back().last_lines;
     return why;
   }
   Job& job = found->second;

@@ -93,9 +93,6 @@ Result<void> validate_gang(const TaskSpec& task) {
     return wrong(fmt::format("nodes: min {} is above max {}", task.nodes_min, task.nodes), "swap them");
   if (task.is_elastic() && !task.roles.empty())
     return wrong("a gang with roles cannot be elastic", "say nodes: N, or leave the roles out");
-  if (task.framework_grows && !(task.is_elastic() && (task.torchrun || task.toolkit == Toolkit::horovod)))
-    return wrong("elastic: framework is for torchrun and horovod with nodes: {min: …, max: …}",
-                 "leave it out: the gang is then started anew with the nodes there are");
   if (!task.container.image.empty() && !task.container.rootfs.empty())
     return wrong("its container has an image and a rootfs", "keep one of them");
   if (!task.container.rootfs.empty() && task.container.rootfs.front() != '/')

@@ -69,7 +69,6 @@ struct TaskSpec {
   std::optional<std::uint32_t> count;  // an array: tasks name[0] … name[count-1]
   std::uint32_t nodes = 1;             // 0 with roles: as few as hold them
   std::uint32_t nodes_min = 0;         // above 0: elastic, from this many up to `nodes`
-  bool framework_grows = false;  // elastic: the framework is told of a changed host list, not started anew
   std::uint32_t processes_per_node = 1;
   Toolkit toolkit = Toolkit::none;
   std::vector<RoleSpec> roles;

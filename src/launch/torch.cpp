@@ -32,16 +32,13 @@ void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words&
 std::vector<std::string> wrap(const Gang& gang, std::uint32_t rank, std::vector<std::string> argv) {
   if (!gang.task.torchrun) return argv;
   const bool python = is_python(argv.front());
-  const std::string nodes = gang.task.framework_grows
-                                ? fmt::format("{}:{}", gang.task.nodes_min, gang.task.nodes)
-                                : std::to_string(gang.nodes());
   const AttemptKey& key = gang.placement.key;
   std::vector<std::string> wrapped{
       python ? argv.front() : "python3",
       "-m",
       "torch.distributed.run",
       "--nnodes",
-      nodes,
+      std::to_string(gang.nodes()),
       "--nproc_per_node",
       std::to_string(gang.task.processes_per_node),
       "--node_rank",
@@ -53,7 +50,7 @@ std::vector<std::string> wrap(const Gang& gang, std::uint32_t rank, std::vector<
       "--rdzv_endpoint",
       gang.endpoint(0, 0),
       "--max_restarts",
-      gang.task.framework_grows ? "100" : "0"};
+      "0"};
   if (!python) wrapped.emplace_back("--no_python");
   wrapped.insert(wrapped.end(), argv.begin() + (python ? 1 : 0), argv.end());
   return wrapped;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/sha256.h"
@@ -127,19 +128,32 @@ Result<void> read_gang(FieldReader& reader, TaskSpec& task) {
   if (!launcher.empty() && !task.torchrun)
     reader.problem(*reader.value("launcher"), fmt::format("there is no launcher '{}'", launcher),
                    "torchrun is the only one; leave it out for plain processes");
-  const std::string elastic = reader.text("elastic", "restart");
-  task.framework_grows = elastic == "framework";
-  if (elastic != "restart" && elastic != "framework")
+  if (const std::string elastic = reader.text("elastic", "restart"); elastic != "restart")
     reader.problem(*reader.value("elastic"), fmt::format("elastic cannot be '{}'", elastic),
-                   "it is restart (the default) or framework");
+                   "restart is the only way so far: the gang is started anew with the nodes there are");
   auto container = read_container(reader);
   if (!container) return fail(container.error());
   task.container = std::move(*container);
   return {};
 }
 
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+void read_files(FieldReader& reader, Files& files) {
+  for (auto& [name, from] : reader.text_map("files")) {
+    const auto same =
+        std::find_if(files.begin(), files.end(), [&](const auto& one) { return one.first == name; });
+    if (same == files.end())
+      files.emplace_back(name, from);
+    else if (same->second != from)
+      reader.problem(*reader.value("files"),
+                     fmt::format("file {} is {} here and {} in another task", name, from, same->second),
+                     "all tasks of a job share its files: give one of them another name");
+  }
+}
+
 Result<TaskSpec> read_task(const Value& value, const std::string& document, const std::string& path,
-                           const Defaults& defaults) {
+                           const Defaults& defaults, Files& files) {
   FieldReader reader(value, document, path);
   TaskSpec task;
   task.name = reader.text("name");
@@ -154,6 +168,7 @@ Result<TaskSpec> read_task(const Value& value, const std::string& document, cons
   task.end_grace = reader.duration("end_grace", task.end_grace);
   task.start_timeout = reader.duration("start_timeout", task.start_timeout);
   task.silence_timeout = reader.duration("silence_timeout", task.silence_timeout);
+  read_files(reader, files);
   task.depends_on = reader.texts("depends_on");
   for (auto& [key, text] : reader.text_map("environment")) task.environment[key] = text;
   const Defaults own = read_defaults(reader, defaults);
@@ -189,7 +204,7 @@ Result<JobFile> read_job(const Value& root, const std::string& document) {
                   fmt::format("list at most {}; use count: N for many alike", JobLimits::entries_max));
     spec.tasks.reserve(tasks->items.size());
     for (std::size_t i = 0; i < tasks->items.size(); ++i) {
-      auto task = read_task(tasks->items[i], document, fmt::format("tasks[{}]", i), defaults);
+      auto task = read_task(tasks->items[i], document, fmt::format("tasks[{}]", i), defaults, file.files);
       if (!task) return fail(task.error());
       spec.tasks.push_back(std::move(*task));
     }
@@ -225,7 +240,6 @@ void put_gang(Json& json, const TaskSpec& task) {
         {"count", role.count}, {"command", to_json(role.command)}, {"resources", to_json(role.resources)}};
   if (!task.ends_with.empty()) json["ends_with"] = task.ends_with;
   if (task.torchrun) json["launcher"] = "torchrun";
-  if (task.framework_grows) json["elastic"] = "framework";
   if (!task.container.image.empty()) json["container"]["image"] = task.container.image;
   if (!task.container.rootfs.empty()) json["container"]["rootfs"] = task.container.rootfs;
   if (task.end_grace != usual.end_grace) json["end_grace"] = seconds_json(task.end_grace);
@@ -276,6 +290,9 @@ Result<JobSpec> parse_job_spec(std::string_view json) {
         ErrorCode::invalid,
         fmt::format("the request: source '{}' is not the hash of a stored snapshot", file->source_folder),
         "send the folder first (slipway job submit does), then name its manifest's SHA-256");
+  if (!file->files.empty())
+    return fail(ErrorCode::invalid, "the request: a task has files, which only a job file can name",
+                "put them into the snapshot that source names (slipway job submit does)");
   file->spec.source = std::move(file->source_folder);
   return std::move(file->spec);
 }
@@ -297,7 +314,8 @@ std::string format_task_spec(const TaskSpec& task) { return dump(to_json(task));
 Result<TaskSpec> parse_task_spec(std::string_view json) {
   auto root = parse_json(json, "the stored task");
   if (!root) return fail(root.error());
-  return read_task(*root, "the stored task", "task", {});
+  Files files;
+  return read_task(*root, "the stored task", "task", {}, files);
 }
 
 }  // namespace slipway::wire

@@ -2,6 +2,7 @@
 // Job files and job specs: YAML as people write it, JSON as the API carries it. One reader for both.
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -12,6 +13,8 @@ namespace slipway::wire {
 struct JobFile {
   JobSpec spec;
   std::string source_folder;  // as written under source:, empty if none
+  // What the tasks name under files: the name each gets in the working folder, and where it lies now.
+  std::vector<std::pair<std::string, std::string>> files;
 };
 
 // `name` is for messages. `settings` are overrides: priority=5, tasks.gang.nodes=4, environment.RATE=0.1.
