@@ -44,10 +44,12 @@ void add_devices(std::vector<std::string>& words, const ImageRun& run, const Pod
 std::vector<std::string> podman_command(const std::string& program, const ImageRun& run,
                                         const PodmanFacts& facts) {
   std::vector<std::string> words{
-      program, "run", "--rm", "--quiet", "--network=host", "--ipc=host", "--security-opt=label=disable",
+      program, "run", "--rm", "--quiet", "--network=host", "--security-opt=label=disable",
       "--security-opt=no-new-privileges",
       // Our own files for output, not copies through podman: its end loses no line.
       "--log-driver=passthrough"};
+  // Ranks of one node exchange through it. Not --ipc=host: that fails where /dev/mqueue is not mounted.
+  words.emplace_back("--volume=/dev/shm:/dev/shm");
   // All of it stays in the cgroup we are in: its limits hold, and killing the cgroup ends all.
   words.emplace_back(facts.has_crun ? "--cgroups=disabled" : "--cgroups=no-conmon");
   // Process 1 of a container takes no signal it has no handler for; so it should not be the command.
