@@ -46,8 +46,8 @@ std::vector<std::string> podman_command(const std::string& program, const ImageR
   std::vector<std::string> words{
       program, "run", "--rm", "--quiet", "--network=host", "--security-opt=label=disable",
       "--security-opt=no-new-privileges",
-      // Our own files for output, not copies through podman: its end loses no line.
-      "--log-driver=passthrough"};
+      // Kept by the node already. Not passthrough: a SIGTERM right after the start would end podman alone.
+      "--log-driver=none"};
   // Ranks of one node exchange through it. Not --ipc=host: that fails where /dev/mqueue is not mounted.
   words.emplace_back("--volume=/dev/shm:/dev/shm");
   // All of it stays in the cgroup we are in: its limits hold, and killing the cgroup ends all.
