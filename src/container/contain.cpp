@@ -43,7 +43,7 @@ std::string value(const Environment& environment, const std::string& name) {
 }
 
 std::string node_name(const Environment& environment) {
-  if (const std::string name = value(environment, "SLIPWAY_NODE"); !name.empty()) return name;
+  if (std::string name = value(environment, "SLIPWAY_NODE"); !name.empty()) return name;
   char name[HOST_NAME_MAX + 1] = {};
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "this machine";
 }

@@ -52,8 +52,7 @@ TEST(Plan, TheRootFileSystemIsReadOnlyAndLinksAreMadeAgain) {
   EXPECT_EQ(*step_for(steps, "/usr"), (Step{.kind = Kind::root_bind, .target = "/usr", .read_only = true}));
   EXPECT_EQ(*step_for(steps, "/bin"), (Step{Kind::link, "/bin", "usr/bin"}));
   EXPECT_EQ(step_for(steps, "/pipe"), nullptr) << "only files, folders and links";
-  for (const Step& step : steps)
-    EXPECT_TRUE(step.kind != Kind::root_bind || step.read_only) << step.target;
+  for (const Step& step : steps) EXPECT_TRUE(step.kind != Kind::root_bind || step.read_only) << step.target;
 }
 
 TEST(Plan, TheMachineGivesProcSysAndDevicesAndTmpIsNew) {

@@ -64,7 +64,7 @@ std::string read_complaints(int fd) {
 std::string first_complaint(const std::string& text) {
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
+    std::string line = text.substr(begin, end - begin);
     begin = end + 1;
     if (line.find(": Cannot mknod: Operation not permitted") != std::string::npos ||
         line.find("Exiting with failure status due to previous errors") != std::string::npos)
