@@ -4,6 +4,7 @@
 #include "apps/service.h"
 #include "base/file.h"
 #include "cli/cli.h"
+#include "container/contain.h"
 #include "node/agent.h"
 #include "node/keeper.h"
 
@@ -35,8 +36,12 @@ int run_node(const slipway::cli::NodeRunOptions& options) {
 
 int keep_node(const std::string& folder) { return slipway::node::run_keeper({folder}); }
 
+int contain(const slipway::cli::NodeContainOptions& options) {
+  return slipway::container::contain({options.rootfs, options.image, options.mounts, options.command});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  return slipway::cli::run(argc, argv, {slipway::run_service, run_node, keep_node});
+  return slipway::cli::run(argc, argv, {slipway::run_service, run_node, keep_node, contain});
 }

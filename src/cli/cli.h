@@ -2,6 +2,7 @@
 // The command line: every `slipway` command, what it prints and its exit code.
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/quantity.h"
 
@@ -27,11 +28,19 @@ struct NodeRunOptions {  // service, token_file, name, data and folder are never
   bool local = false;
 };
 
+struct NodeContainOptions {  // one of rootfs and image is given
+  std::string rootfs;
+  std::string image;
+  std::vector<std::string> mounts;
+  std::vector<std::string> command;
+};
+
 // What the command line cannot do itself because it lies on other layers; handed in from apps/.
 struct Programs {
   std::function<int(const UpOptions&)> up;
   std::function<int(const NodeRunOptions&)> node_run;
   std::function<int(const std::string& folder)> node_keep;
+  std::function<int(const NodeContainOptions&)> node_contain;
 };
 
 // Runs one command line to its end and gives the exit code. Data goes to stdout, talk to stderr.

@@ -145,6 +145,8 @@ TEST(CommandLine, HandsTheProgramsTheirOptions) {
   Programs programs;
   programs.up = [&up](const UpOptions& options) { return up = options, 7; };
   programs.node_run = [&node](const NodeRunOptions& options) { return node = options, 8; };
+  NodeContainOptions contained;
+  programs.node_contain = [&contained](const NodeContainOptions& options) { return contained = options, 10; };
   programs.node_keep = [&kept](const std::string& folder) { return kept = folder, 9; };
 
   EXPECT_EQ(
@@ -173,6 +175,18 @@ TEST(CommandLine, HandsTheProgramsTheirOptions) {
   EXPECT_EQ(run_cli({"node", "keep", "--folder", "/k"}, programs).code, 9);
   EXPECT_EQ(kept, "/k");
   EXPECT_EQ(run_cli({"node", "keep"}, programs).code, 2);
+
+  EXPECT_EQ(
+      run_cli({"node", "contain", "--rootfs", "/r", "--mount", "/d:ro", "--", "a", "--image", "b"}, programs)
+          .code,
+      10);
+  EXPECT_EQ(contained.rootfs, "/r");
+  EXPECT_EQ(contained.image, "");
+  EXPECT_EQ(contained.mounts, std::vector<std::string>{"/d:ro"});
+  EXPECT_EQ(contained.command, (std::vector<std::string>{"a", "--image", "b"}));
+  EXPECT_EQ(run_cli({"node", "contain", "--", "a"}, programs).code, 2);
+  EXPECT_EQ(run_cli({"node", "contain", "--rootfs", "/r", "--image", "i", "--", "a"}, programs).code, 2);
+  EXPECT_EQ(run_cli({"node", "contain", "--rootfs", "/r"}, programs).code, 2);
 }
 
 TEST(Completion, ScriptsAreValid) {

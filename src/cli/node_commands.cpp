@@ -99,6 +99,22 @@ void add_run_agent(Command& node, Context& context) {
       });
 }
 
+void add_contain(Command& node, Context& context) {
+  auto options = std::make_shared<NodeContainOptions>();
+  node.verb("contain", "Becomes a command in a container; started by the keeper",
+            "slipway node contain --rootfs /images/torch.tar -- python3 train.py")
+      .hidden()
+      .text("--rootfs PATH", options->rootfs, "a root file system: a folder, or a tarball of one")
+      .text("--image IMAGE", options->image, "an image: a name, oci-archive:PATH, docker-archive:PATH")
+      .texts("--mount PATH", options->mounts, "one more folder of the machine, PATH:ro to protect it")
+      .rest("COMMAND", options->command, "the command and its arguments")
+      .runs([&context, options]() -> Outcome<int> {
+        if (options->rootfs.empty() == options->image.empty())
+          return misuse("slipway node contain needs either --rootfs or --image");
+        return context.programs().node_contain(*options);
+      });
+}
+
 }  // namespace
 
 void add_node(CommandTree& tree, Context& context) {
@@ -125,6 +141,7 @@ void add_node(CommandTree& tree, Context& context) {
         if (folder->empty()) return misuse("slipway node keep needs --folder");
         return context.programs().node_keep(*folder);
       });
+  add_contain(node, context);
 }
 
 }  // namespace slipway::cli

@@ -1,0 +1,24 @@
+#include "container/engines.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "container/execute.h"
+#include "container/namespaces.h"
+
+namespace slipway::container {
+
+std::vector<std::string> engines() {
+  Environment environment;
+  if (const char* path = std::getenv("PATH")) environment["PATH"] = path;
+  const auto has = [&](const char* program) { return !find_program(program, environment).empty(); };
+  std::vector<std::string> found;
+  if (can_unshare_mounts() && has("tar")) found.emplace_back("rootfs");
+  // Without it, podman can map only one user, which few images can live with.
+  if (has("podman") && (::geteuid() == 0 || has("newuidmap"))) found.emplace_back("podman");
+  if (has("apptainer") || has("singularity")) found.emplace_back("apptainer");
+  return found;
+}
+
+}  // namespace slipway::container

@@ -1,0 +1,194 @@
+#include "container/unpack.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "base/file.h"
+#include "base/quantity.h"
+#include "base/random.h"
+#include "base/sha256.h"
+#include "container/execute.h"
+#include "container/root.h"
+
+namespace slipway::container {
+namespace {
+
+constexpr std::size_t complaints_max = 64 * 1024;
+
+Result<Fd> lock(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd) return fail(system_error("cannot open " + path, errno));
+  while (::flock(fd.get(), LOCK_EX) != 0)
+    if (errno != EINTR) return fail(system_error("cannot lock " + path, errno));
+  return fd;
+}
+
+std::vector<std::string> tar_command(const std::string& tarball, const std::string& folder) {
+  std::vector<std::string> words{"tar",           "--extract",          "--file",
+                                 tarball,         "--directory",        folder,
+                                 "--force-local", "--same-permissions", "--delay-directory-restore",
+                                 "--anchored",    "--exclude=dev/*",    "--exclude=./dev/*"};
+  if (::geteuid() == 0)
+    words.insert(words.end(), {"--same-owner", "--numeric-owner"});
+  else
+    words.emplace_back("--no-same-owner");
+  return words;
+}
+
+// The end of a program's complaints, kept within bounds.
+std::string read_complaints(int fd) {
+  std::string text;
+  char buffer[4096];
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    if (text.size() < complaints_max) text.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+// The first line that is a reason to give up. Devices cannot be made by ordinary users and are not needed.
+std::string first_complaint(const std::string& text) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.find(": Cannot mknod: Operation not permitted") != std::string::npos ||
+        line.find("Exiting with failure status due to previous errors") != std::string::npos)
+      continue;
+    if (!line.empty()) return line;
+  }
+  return {};
+}
+
+struct Ended {
+  int status = 0;
+  std::string complaints;
+};
+
+Result<Ended> run_tar(const std::vector<std::string>& command, Environment environment) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(system_error("cannot make a pipe", errno));
+  Fd reader(ends[0]), writer(ends[1]);
+  environment["LC_ALL"] = std::string("C");  // its complaints are read
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail(system_error("cannot start tar", errno));
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // or it would go on in a folder another start has given up
+    if (::getppid() != parent) ::_exit(127);
+    ::dup2(writer.get(), STDERR_FILENO);
+    const Error error = execute(command, environment, "on this node");
+    std::fprintf(stderr, "%s\n", error.what.c_str());
+    ::_exit(127);
+  }
+  writer.reset();
+  Ended ended;
+  ended.complaints = read_complaints(reader.get());
+  while (::waitpid(pid, &ended.status, 0) < 0)
+    if (errno != EINTR) return fail(system_error("cannot wait for tar", errno));
+  return ended;
+}
+
+Result<void> unpack_into(const std::string& folder, const std::string& tarball,
+                         const Environment& environment) {
+  const Result<Ended> ended = run_tar(tar_command(tarball, folder), environment);
+  if (!ended) return fail(ended.error());
+  const std::string complaint = first_complaint(ended->complaints);
+  const bool only_devices = WIFEXITED(ended->status) && WEXITSTATUS(ended->status) == 2 &&
+                            complaint.empty() && !ended->complaints.empty();
+  if (ended->status == 0 || only_devices) return {};
+  Error error{
+      ErrorCode::internal,
+      fmt::format("cannot unpack {}: {}", tarball, complaint.empty() ? "tar was killed" : complaint),
+      "check the file with tar -tf; it has to be .tar, .tar.gz, .tar.xz or .tar.zst, and the node needs "
+      "the program for its compression"};
+  if (complaint.find("No space left") != std::string::npos || complaint.find("quota") != std::string::npos)
+    error.hint = fmt::format("free space in {}, or set SLIPWAY_NODE_CACHE to a folder on a larger disk",
+                             std::filesystem::path(folder).parent_path().string());
+  return fail(error);
+}
+
+// So that the folder is not there after a power cut while some of its files are not.
+Result<void> sync_folder(const std::string& folder) {
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::syncfs(fd.get()) != 0) return fail(system_error("cannot sync " + folder, errno));
+  return {};
+}
+
+void remove_leftovers(const std::string& cache, const std::string& prefix) {
+  std::error_code error;
+  std::vector<std::filesystem::path> left;
+  for (std::filesystem::directory_iterator entry(cache, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().filename().string().starts_with(prefix)) left.push_back(entry->path());
+  for (const auto& path : left) std::filesystem::remove_all(path, error);
+}
+
+Result<void> unpack_to(const std::string& place, const std::string& tarball, const Environment& environment) {
+  const std::string partial = fmt::format("{}.partial-{}", place, random_hex(4));
+  if (auto made = make_folders(partial, 0700); !made) return made;
+  Result<void> done = unpack_into(partial, tarball, environment);
+  if (done) done = check_rootfs(partial, tarball);
+  if (done) done = sync_folder(partial);
+  if (done && ::rename(partial.c_str(), place.c_str()) != 0)
+    done = fail(system_error("cannot rename " + partial, errno));
+  std::error_code ignored;
+  if (!done) std::filesystem::remove_all(partial, ignored);
+  return done;
+}
+
+bool is_folder(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+}  // namespace
+
+std::string cache_folder(const Environment& environment, const std::string& tarball) {
+  const auto folder = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found != environment.end() && found->second.starts_with('/') ? found->second : std::string();
+  };
+  if (const std::string node = folder("SLIPWAY_NODE_CACHE"); !node.empty()) return node + "/rootfs";
+  if (const std::string cache = folder("XDG_CACHE_HOME"); !cache.empty()) return cache + "/slipway/rootfs";
+  if (const std::string home = folder("HOME"); !home.empty()) return home + "/.cache/slipway/rootfs";
+  return std::filesystem::path(tarball).parent_path().string() + "/.slipway-rootfs";
+}
+
+Result<std::string> unpacked(const std::string& tarball, const Environment& environment) {
+  struct stat status {};
+  if (::stat(tarball.c_str(), &status) != 0) return fail(system_error("cannot open " + tarball, errno));
+  // One folder a user, closed to others: a tarball may hold programs that run as their owner.
+  const std::string cache = fmt::format("{}-{}", cache_folder(environment, tarball), ::geteuid());
+  if (auto made = make_folders(cache, 0700); !made) return fail(made.error());
+  const std::string identity =
+      fmt::format("{}\n{}\n{}.{:09}", tarball, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+  const std::string name = fmt::format("{}-{}", std::filesystem::path(tarball).stem().stem().string(),
+                                       sha256_hex(identity).substr(0, 16));
+  const std::string place = cache + "/" + name;
+  if (is_folder(place)) return place;
+  const Result<Fd> held = lock(place + ".lock");
+  if (!held) return fail(held.error());
+  if (is_folder(place)) return place;
+  remove_leftovers(cache, name + ".partial-");
+  std::fprintf(stderr, "slipway: unpacking %s (%s), once on this node\n", tarball.c_str(),
+               format_bytes(static_cast<Bytes>(status.st_size)).c_str());
+  if (auto done = unpack_to(place, tarball, environment); !done) return fail(done.error());
+  return place;
+}
+
+}  // namespace slipway::container
