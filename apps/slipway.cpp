@@ -6,6 +6,9 @@
 #include "cli/cli.h"
 #include "node/agent.h"
 #include "node/keeper.h"
+#include "remote/launch.h"
+#include "remote/start_remote.h"
+#include "remote/start_server.h"
 
 namespace {
 
@@ -38,5 +41,8 @@ int keep_node(const std::string& folder) { return slipway::node::run_keeper({fol
 }  // namespace
 
 int main(int argc, char** argv) {
-  return slipway::cli::run(argc, argv, {slipway::run_service, run_node, keep_node});
+  return slipway::cli::run(
+      argc, argv,
+      {slipway::run_service, run_node, keep_node, slipway::remote::serve_starts,
+       slipway::remote::start_remote, slipway::remote::launch_mpi, slipway::remote::launch_horovod});
 }
