@@ -83,8 +83,8 @@ Result<Gang> parse_gang(const Variables& variables) {
     return found == variables.end() ? std::string() : found->second;
   };
   if (value("SLIPWAY_START_HOSTS").empty())
-    return fail(ErrorCode::not_found, "there is no SLIPWAY_START_HOSTS here",
-                "this works only inside a task with toolkit mpi or horovod");
+    return fail(ErrorCode::not_found,
+                "this works only inside a task with toolkit mpi or horovod: SLIPWAY_START_HOSTS is not set");
   Gang gang;
   auto nodes = parse_start_hosts(value("SLIPWAY_START_HOSTS"));
   if (!nodes) return fail(nodes.error());
@@ -118,7 +118,7 @@ Result<std::size_t> find_node(const Gang& gang, std::string_view host) {
   for (std::size_t i = 0; i < gang.nodes.size(); ++i)
     if (gang.nodes[i].address == host) return i;
   return fail(ErrorCode::not_found, fmt::format("{} is not a node of this gang", host),
-              fmt::format("its nodes are {}", names(gang.nodes)));
+              fmt::format("one of {}", names(gang.nodes)));
 }
 
 }  // namespace slipway::remote

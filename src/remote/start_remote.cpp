@@ -163,7 +163,7 @@ Result<RemoteCommand> parse_remote_command(const std::vector<std::string>& words
   return command;
 }
 
-std::string missing_daemon(const std::string& line, const std::string& node) {
+std::optional<Error> missing_daemon(const std::string& line, const std::string& node) {
   struct Daemon {
     const char* name;
     const char* package;
@@ -174,9 +174,10 @@ std::string missing_daemon(const std::string& line, const std::string& node) {
                                        {"hydra_bstrap_proxy", "Intel MPI"}};
   for (const Daemon& daemon : daemons)
     if (line.find(daemon.name) != std::string::npos)
-      return fmt::format("install {} on {} as on the first node, or put the folder of {} on PATH",
-                         daemon.package, node, daemon.name);
-  return {};
+      return Error{ErrorCode::not_found, fmt::format("{} cannot be run on node {}", daemon.name, node),
+                   fmt::format("install {} on {}, the same version as on the first node, or put it on PATH",
+                               daemon.package, node)};
+  return std::nullopt;
 }
 
 int start_remote(const std::vector<std::string>& words) {
@@ -194,10 +195,8 @@ int start_remote(const std::vector<std::string>& words) {
   }
   const auto code = start_on(*gang, node, *command, variables);
   if (!code) return report(code.error(), not_started);
-  if (const std::string hint = missing_daemon(command->line, node.name); *code == 127 && !hint.empty())
-    report({ErrorCode::not_found,
-            fmt::format("node {} does not have what its MPI launcher starts there", node.name), hint},
-           *code);
+  if (*code == 126 || *code == 127)
+    if (const auto missing = missing_daemon(command->line, node.name)) return report(*missing, *code);
   return *code;
 }
 

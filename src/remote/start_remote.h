@@ -1,5 +1,6 @@
 #pragma once
 // Runs a command on a sibling node as `ssh HOST CMD…` would: `slipway node start-remote`.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,8 @@ struct RemoteCommand {
 // The words as MPI launchers give them to ssh: a few flags, the host, the command.
 Result<RemoteCommand> parse_remote_command(const std::vector<std::string>& words);
 
-// What to do when a launcher's daemon could not be run on a node; empty for other commands.
-std::string missing_daemon(const std::string& line, const std::string& node);
+// What a launcher's user is told when its daemon is not on a node; nothing for other commands.
+std::optional<Error> missing_daemon(const std::string& line, const std::string& node);
 
 // The verb: the command's exit code, 128 and the signal, or 255 and a message.
 int start_remote(const std::vector<std::string>& words);
