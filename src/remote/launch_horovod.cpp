@@ -109,7 +109,9 @@ class GlooLauncher {
     const auto handler = [this](const std::shared_ptr<net::Exchange>& exchange) {
       const net::Request& request = exchange->request();
       KeyValueStore::Answer answer = store_.answer(request.method, request.path, request.body);
-      exchange->send({.status = answer.status, .body = std::move(answer.body)});
+      // As Horovod's own store has it, which its client was tried with: a connection for each request.
+      exchange->send(
+          {.status = answer.status, .headers = {{"Connection", "close"}}, .body = std::move(answer.body)});
     };
     auto server = net::Server::listen(loop_, {.address = first.address, .port = first.port}, policy, handler);
     if (!server) {

@@ -97,7 +97,9 @@ void StartSession::read_peer() {
 // A stranger is told nothing; one of ours hears why.
 void StartSession::refuse(const Error& error) {
   const bool is_known = !is_stranger();
-  log::warning("start.refused", {{"why", error.what}});
+  // Whatever knocks at ports must not be able to fill the log.
+  const bool is_telling = is_known || error.code == ErrorCode::denied;
+  log::write(is_telling ? log::Level::warning : log::Level::debug, "start.refused", {{"why", error.what}});
   if (phase_ == Phase::running) return leave();
   if (!is_known) {
     phase_ = Phase::over;
