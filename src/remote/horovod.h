@@ -24,8 +24,8 @@ struct HorovodSlot {
 // Ranks fill each node before the next.
 std::vector<HorovodSlot> horovod_slots(const std::vector<std::uint32_t>& processes_of_node);
 
-// The variables of one rank; `store` is where the key-value store answers. What the user set of the
-// interfaces stays. For another node those are left to its start server, which knows them.
+// The variables of one rank; the store answers at the first node's entry. Interfaces that the user chose
+// stay; those of another node are left to its start server, which knows them.
 Variables gloo_variables(const Gang& gang, const HorovodSlot& slot, const Variables& own);
 // The line that runs a command on another node, for its shell.
 std::string gloo_line(const std::vector<std::string>& command, const Variables& own);

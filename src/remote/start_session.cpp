@@ -22,7 +22,9 @@ constexpr auto never = Steady::time_point::max();
 std::string program_of(const std::vector<std::string>& argv) {
   std::string_view line = argv.front();
   if (argv.size() == 3 && argv[0] == "/bin/sh" && argv[1] == "-c") line = argv[2];
-  line.remove_prefix(std::min(line.find_first_not_of(" \"'"), line.size()));
+  // What a launcher sets up first is not what it runs.
+  if (const std::size_t last = line.rfind("; exec "); last != std::string_view::npos)
+    line.remove_prefix(last + 2);
   if (line.starts_with("exec ")) line.remove_prefix(5);
   line.remove_prefix(std::min(line.find_first_not_of(" \"'"), line.size()));
   return std::string(line.substr(0, std::min<std::size_t>(line.find_first_of(" \"';\n"), 80)));
