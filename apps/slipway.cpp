@@ -1,4 +1,5 @@
 // The program: service, agent, keeper and command line in one file.
+#include <cmath>
 #include <cstdio>
 
 #include "apps/service.h"
@@ -29,7 +30,7 @@ int run_node(const slipway::cli::NodeRunOptions& options) {
   agent.name = options.name;
   agent.folder = options.folder;
   agent.address = options.address;
-  agent.total.cores = static_cast<slipway::Millicores>(options.cores * 1000 + 0.5);
+  agent.total.cores = static_cast<slipway::Millicores>(std::llround(options.cores * 1000));
   agent.total.memory = options.memory;
   agent.local = options.local;
   if (options.local) agent.data = options.data;

@@ -32,6 +32,7 @@ void unblock(const Fd& fd) { ::fcntl(fd.get(), F_SETFL, O_NONBLOCK); }
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> result;
+  result.reserve(words.size() + 1);
   for (const std::string& word : words) result.push_back(const_cast<char*>(word.c_str()));
   result.push_back(nullptr);
   return result;

@@ -43,8 +43,19 @@ std::vector<std::string> to_words(const Variables& variables) {
   return words;
 }
 
+namespace {
+
+// A node's own value wins, but one that was given none takes the caller's.
+bool is_given(std::string_view name) {
+  return begins_with(name, {"SLIPWAY_", "AZ_BATCH"}) ||
+         is_one_of(name,
+                   {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE"});
+}
+
+}  // namespace
+
 bool is_of_node(std::string_view name) {
-  return begins_with(name, {"SLIPWAY_", "AZ_BATCH", "XDG_", "SSH_"}) ||
+  return is_given(name) || begins_with(name, {"XDG_", "SSH_"}) ||
          is_one_of(name, {"HOME",
                           "USER",
                           "LOGNAME",
@@ -71,10 +82,8 @@ bool is_of_node(std::string_view name) {
 Variables to_send(const Variables& own) {
   Variables sent;
   for (const auto& [name, value] : own)
-    // Those of the control plane go along, for a node that was given fewer; where it has its own, merge()
-    // keeps them. The secret stays: the peer has it, or would not listen.
-    if ((!is_of_node(name) || begins_with(name, {"SLIPWAY_", "AZ_BATCH"})) &&
-        !name.starts_with("SLIPWAY_START_"))
+    // The secret stays: the peer has it, or would not listen.
+    if ((!is_of_node(name) || is_given(name)) && !name.starts_with("SLIPWAY_START_"))
       sent.emplace(name, value);
   return sent;
 }

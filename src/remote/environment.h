@@ -13,8 +13,8 @@ using Variables = std::map<std::string, std::string>;
 Variables read_environment();
 std::vector<std::string> to_words(const Variables& variables);  // NAME=value each
 
-// What describes a node, its user and its granted devices: the value of another node would be wrong there.
-// Everything the control plane set is among it, because it set it on every node.
+// What describes a node, its user, its interfaces and its granted devices: the value of another node would be
+// wrong there. Everything the control plane set is among it, because it set it on every node.
 bool is_of_node(std::string_view name);
 
 // What a command started from here takes along.

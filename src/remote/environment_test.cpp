@@ -23,6 +23,10 @@ TEST(Environment, WhatTravels) {
   EXPECT_EQ(merged.at("SLIPWAY_NODE"), "lab-2");
   EXPECT_EQ(merged.at("SLIPWAY_X"), "x1") << "a node that was not given it takes it";
   EXPECT_EQ(merged.at("HOME"), "/home/b");
+  EXPECT_EQ(merge({{"NCCL_SOCKET_IFNAME", "eth1"}}, to_send({{"NCCL_SOCKET_IFNAME", "eth0"}}))
+                .at("NCCL_SOCKET_IFNAME"),
+            "eth1")
+      << "interfaces have other names elsewhere";
   EXPECT_EQ(merged.at("OMPI_MCA_a"), "b");
   EXPECT_EQ(to_export(first), (Words{"MINE", "PATH"}));
 }

@@ -1,4 +1,4 @@
-"""Commands on sibling nodes, mpirun and Horovod through them: the programs of a gang, started by hand on 127.64.0.x.
+"""Commands on sibling nodes, mpirun and Horovod through them: the programs of a gang, started by hand on loopback.
 
 The variables are those the control plane gives to each process of such a task.
 """
@@ -16,6 +16,7 @@ import unittest
 from harness import SLIPWAY, Ran, is_alive, processes_of, wait_until
 
 SECRET = "5ec2e7" * 6
+NETWORK = f"127.65.{os.getpid() % 256}"  # of this test alone: ports found free stay so
 
 SUM = """
 #include <mpi.h>
@@ -81,11 +82,11 @@ class Gang:
     def __init__(self, nodes, each=1, serve=True):
         self.folder = tempfile.mkdtemp(prefix="slipway-gang-")
         self.names = [f"lab-{i + 1}" for i in range(nodes)]
-        self.ports = [free_port(f"127.64.0.{i + 1}") for i in range(nodes)]
+        self.ports = [free_port(f"{NETWORK}.{i + 1}") for i in range(nodes)]
         self.hostfile = os.path.join(self.folder, "hostfile")
         with open(self.hostfile, "w") as file:
             file.writelines(f"{name} slots={each}\n" for name in self.names)
-        hosts = ",".join(f"{n}=127.64.0.{i + 1}:{p}" for i, (n, p) in enumerate(zip(self.names, self.ports)))
+        hosts = ",".join(f"{n}={NETWORK}.{i + 1}:{p}" for i, (n, p) in enumerate(zip(self.names, self.ports)))
         self.variables = {k: v for k, v in os.environ.items() if not k.startswith(("SLIPWAY_", "OMPI_"))}
         self.variables.update(
             SLIPWAY_START_HOSTS=hosts,
@@ -183,7 +184,7 @@ class StartRemote(RemoteCase):
         ran = gang.run("start-remote", "-x", "-l", "ana", "bob@lab-2", "cat;", "echo", '"a  b"', ">&2;", "exit", "7",
                        input=b"through\nboth\n")
         self.assertEqual((ran.code, ran.out, ran.err), (7, "through\nboth\n", "a  b\n"), ran)
-        self.assertEqual(gang.run("start-remote", "127.64.0.2", "kill -9 $$").code, 128 + 9)
+        self.assertEqual(gang.run("start-remote", NETWORK + ".2", "kill -9 $$").code, 128 + 9)
         self.assertEqual(gang.run("start-remote", "lab-1", "echo $SLIPWAY_NODE").out, "lab-1\n")
         big = os.urandom(3 << 20).hex()
         ran = gang.run("start-remote", "lab-2", "cat; echo $MINE $SLIPWAY_NODE $CUDA_VISIBLE_DEVICES",
@@ -211,10 +212,10 @@ class StartRemote(RemoteCase):
             ran = gang.run("start-remote", *words, **variables)
             self.assertEqual(ran.code, 255, ran)
             self.assertIn(says, ran.err)
-        with socket.create_server(("127.64.0.2", gang.ports[1])):
+        with socket.create_server((NETWORK + ".2", gang.ports[1])):
             ran = gang.run("serve-starts", node="lab-2")
         self.assertEqual(ran.code, 1, ran)
-        self.assertIn(f"port {gang.ports[1]} of 127.64.0.2 is taken", ran.err)
+        self.assertIn(f"port {gang.ports[1]} of {NETWORK}.2 is taken", ran.err)
 
     def test_another_secret_is_refused(self):
         gang = self.gang(2)
@@ -269,9 +270,19 @@ class Mpi(RemoteCase):
         child = gang.start("launch-mpi", "--", "sh", "-c", "echo here; exec sleep 1000")
         for _ in range(3):
             self.assertEqual(child.stdout.readline(), b"here\n")
+        ranks = [pid for pid, line in gang.others().items() if line == "sleep 1000"]
+        tops = {gang.servers[name].pid for name in gang.names[1:]} | {child.pid}
+        self.assertEqual({self.top(pid, tops) for pid in ranks}, tops, "each under the server of its node")
         child.kill()
         child.communicate()
         wait_until(lambda: not gang.others(), what="the end of the ranks")
+
+    def top(self, pid, tops):
+        """The first of these processes above one."""
+        while pid > 1 and pid not in tops:
+            with open(f"/proc/{pid}/stat") as file:
+                pid = int(file.read().rsplit(")", 1)[1].split()[1])
+        return pid
 
     def test_a_server_that_is_stopped_ends_its_ranks(self):
         gang = self.gang(2)
