@@ -1,13 +1,11 @@
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 #include "remote/child.h"
 #include "remote/find_mpi.h"
 #include "remote/launch.h"
 #include "remote/report.h"
+#include "remote/scratch.h"
 
 namespace slipway::remote {
 namespace {
@@ -40,12 +38,8 @@ Result<FoundMpi> find_chosen(const std::string& word, const std::string& node, c
 }
 
 // Hydra takes one path and no arguments for what it calls in place of ssh; Open MPI cuts its agent at spaces
-// and colons. The file is a few bytes, in the folder for temporary files, which goes with the attempt.
-Result<std::string> write_agent(const std::string& program, const Variables& variables) {
-  const auto set = variables.find("TMPDIR");
-  std::string folder =
-      (set != variables.end() && !set->second.empty() ? set->second : "/tmp") + "/slipway-agent-XXXXXX";
-  if (::mkdtemp(folder.data()) == nullptr) return fail(system_error("cannot make " + folder, errno));
+// and colons.
+Result<std::string> write_agent(const std::string& program, const std::string& folder) {
   std::string path = folder + "/start-remote";
   const std::string script = fmt::format("#!/bin/sh\nexec {} node start-remote \"$@\"\n", quote({program}));
   if (auto written = write_file_durably(path, script, 0700); !written) return fail(written.error());
@@ -73,6 +67,8 @@ Result<FoundMpi> find_mpi(const std::string& node, const Variables& variables) {
 
 int run_mpi(const Gang& gang, const FoundMpi& mpi, const std::vector<std::string>& command,
             Variables variables, bool for_horovod) {
+  auto scratch = ScratchFolder::make(variables);
+  if (!scratch) return report(scratch.error(), 1);
   MpiLaunch launch;
   launch.flavour = mpi.flavour;
   // By its name where that is enough: by a path, Open MPI asks the other nodes for the same folders.
@@ -82,7 +78,7 @@ int run_mpi(const Gang& gang, const FoundMpi& mpi, const std::vector<std::string
   launch.exports = to_export(variables);
   launch.agent = own_program();
   if (mpi.flavour != MpiFlavour::openmpi || launch.agent.find_first_of(" :\t") != std::string::npos) {
-    auto agent = write_agent(launch.agent, variables);
+    auto agent = write_agent(launch.agent, scratch->path());
     if (!agent) return report(agent.error(), 1);
     launch.agent = std::move(*agent);
   } else {
@@ -90,6 +86,8 @@ int run_mpi(const Gang& gang, const FoundMpi& mpi, const std::vector<std::string
   }
   const CommandLine line = mpi_command(gang, launch, command);
   for (const auto& [name, value] : line.variables) variables[name] = value;
+  variables["TMPDIR"] = scratch->path();
+  if (auto left = scratch->outlive_this_process(); !left) return report(left.error(), 1);
   return report(execute(mpi.program, line.argv, variables), 126);
 }
 

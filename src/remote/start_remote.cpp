@@ -193,7 +193,10 @@ int start_remote(const std::vector<std::string>& words) {
     ::execl("/bin/sh", "sh", "-c", command->line.c_str(), nullptr);
     return report(system_error("cannot start /bin/sh", errno), not_started);
   }
+  const pid_t caller = ::getppid();
   const auto code = start_on(*gang, node, *command, variables);
+  // mpirun may end before its daemons do; then the task is over, and losing them is no news.
+  if (!code && ::getppid() != caller) return not_started;
   if (!code) return report(code.error(), not_started);
   if (*code == 126 || *code == 127)
     if (const auto missing = missing_daemon(command->line, node.name)) return report(*missing, *code);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "remote/interface.h"
 #include "remote/report.h"
+#include "remote/scratch.h"
 
 namespace slipway::remote {
 
@@ -105,6 +106,9 @@ int serve_starts() {
   if (!gang) return report(gang.error(), 1);
   // Launchers elsewhere cannot know what the interface is called here.
   variables["SLIPWAY_INTERFACE"] = interface_of(gang->self().address);
+  const auto scratch = ScratchFolder::make(variables);
+  if (!scratch) return report(scratch.error(), 1);
+  variables["TMPDIR"] = scratch->path();
 
   sigset_t ending;
   ::sigemptyset(&ending);
