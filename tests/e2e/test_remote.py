@@ -13,7 +13,7 @@ import tempfile
 import textwrap
 import unittest
 
-from harness import SLIPWAY, Ran, is_alive, processes_of, wait_until
+from harness import SLIPWAY, NeverHappened, Ran, is_alive, processes_of, wait_until
 
 SECRET = "5ec2e7" * 6
 NETWORK = f"127.65.{os.getpid() % 256}"  # of this test alone: ports found free stay so
@@ -154,6 +154,8 @@ class Gang:
             with contextlib.suppress(ProcessLookupError):
                 child.send_signal(signal.SIGTERM)
             codes[name] = child.wait(60)
+        with contextlib.suppress(NeverHappened):
+            wait_until(lambda: not processes_of(self.folder + "/"), 10)
         left = processes_of(self.folder + "/")
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
