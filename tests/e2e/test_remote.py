@@ -97,6 +97,7 @@ class Gang:
             GANG_FOLDER=self.folder + "/",  # in every process that belongs to it
         )
         self.servers = {}
+        self.children = []
         if serve:
             for name in self.names[1:]:
                 self.serve(name)
@@ -119,7 +120,7 @@ class Gang:
             )
 
     def start(self, *args, node="lab-1", **more):
-        return subprocess.Popen(
+        child = subprocess.Popen(
             [SLIPWAY, "node", *args],
             env=self.environment(node, **more),
             cwd=self.folder,
@@ -127,6 +128,8 @@ class Gang:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+        self.children.append(child)
+        return child
 
     def run(self, *args, node="lab-1", input=b"", **more):
         child = self.start(*args, node=node, **more)
@@ -149,6 +152,10 @@ class Gang:
         return {pid: line for pid, line in processes_of(self.folder + "/").items() if pid not in servers}
 
     def close(self):
+        for child in self.children:  # those of a test that failed on its way
+            if child.poll() is None:
+                child.kill()
+                child.communicate()
         codes = {}
         for name, child in self.servers.items():
             with contextlib.suppress(ProcessLookupError):
@@ -272,12 +279,16 @@ class Mpi(RemoteCase):
         child = gang.start("launch-mpi", "--", "sh", "-c", "echo here; exec sleep 1000")
         for _ in range(3):
             self.assertEqual(child.stdout.readline(), b"here\n")
-        ranks = [pid for pid, line in gang.others().items() if line == "sleep 1000"]
+        ranks = wait_until(lambda: self.sleepers(gang, 3), what="three ranks that sleep")
         tops = {gang.servers[name].pid for name in gang.names[1:]} | {child.pid}
         self.assertEqual({self.top(pid, tops) for pid in ranks}, tops, "each under the server of its node")
         child.kill()
         child.communicate()
         wait_until(lambda: not gang.others(), what="the end of the ranks")
+
+    def sleepers(self, gang, count):
+        found = [pid for pid, line in gang.others().items() if line == "sleep 1000"]
+        return found if len(found) == count else None
 
     def top(self, pid, tops):
         """The first of these processes above one."""
