@@ -1,4 +1,5 @@
 // The program: service, agent, keeper and command line in one file.
+#include <cmath>
 #include <cstdio>
 
 #include "apps/service.h"
@@ -7,6 +8,9 @@
 #include "container/contain.h"
 #include "node/agent.h"
 #include "node/keeper.h"
+#include "remote/launch.h"
+#include "remote/start_remote.h"
+#include "remote/start_server.h"
 
 namespace {
 
@@ -27,7 +31,7 @@ int run_node(const slipway::cli::NodeRunOptions& options) {
   agent.name = options.name;
   agent.folder = options.folder;
   agent.address = options.address;
-  agent.total.cores = static_cast<slipway::Millicores>(options.cores * 1000 + 0.5);
+  agent.total.cores = static_cast<slipway::Millicores>(std::llround(options.cores * 1000));
   agent.total.memory = options.memory;
   agent.local = options.local;
   if (options.local) agent.data = options.data;
@@ -43,5 +47,8 @@ int contain(const slipway::cli::NodeContainOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return slipway::cli::run(argc, argv, {slipway::run_service, run_node, keep_node, contain});
+  return slipway::cli::run(argc, argv,
+                           {slipway::run_service, run_node, keep_node, contain, slipway::remote::serve_starts,
+                            slipway::remote::start_remote, slipway::remote::launch_mpi,
+                            slipway::remote::launch_horovod});
 }

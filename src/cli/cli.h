@@ -41,6 +41,10 @@ struct Programs {
   std::function<int(const NodeRunOptions&)> node_run;
   std::function<int(const std::string& folder)> node_keep;
   std::function<int(const NodeContainOptions&)> node_contain;
+  std::function<int()> node_serve_starts;
+  std::function<int(const std::vector<std::string>& words)> node_start_remote;
+  std::function<int(const std::vector<std::string>& command)> node_launch_mpi;
+  std::function<int(const std::vector<std::string>& command)> node_launch_horovod;
 };
 
 // Runs one command line to its end and gives the exit code. Data goes to stdout, talk to stderr.

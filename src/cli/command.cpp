@@ -23,6 +23,7 @@ struct Command::Entry {
   Action action;
   bool help = false;  // CLI11 wants a place for it; reached() asks by name
   std::vector<std::string>* rest = nullptr;
+  std::vector<std::string>* verbatim = nullptr;
   std::vector<std::unique_ptr<Entry>> children;
   std::unique_ptr<CLI::App> owned;  // the root's
 };
@@ -101,6 +102,13 @@ Command& Command::arguments(const std::string& name, std::vector<std::string>& v
 
 Command& Command::rest(const std::string& name, std::vector<std::string>& words, const std::string& about) {
   entry_->rest = &words;
+  entry_->words.arguments.push_back({name, about, true});
+  return *this;
+}
+
+Command& Command::verbatim(const std::string& name, std::vector<std::string>& words,
+                           const std::string& about) {
+  entry_->verbatim = &words;
   entry_->words.arguments.push_back({name, about, true});
   return *this;
 }
@@ -341,7 +349,24 @@ Action show_help(const CommandWords& place) {
 
 }  // namespace
 
+// The command that wants its words as they are, having them; nullptr when it is another, or asks for help.
+Command::Entry* CommandTree::take_verbatim(const std::vector<std::string>& words) const {
+  Command::Entry* entry = root_.get();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto child = std::find_if(entry->children.begin(), entry->children.end(),
+                                    [&](const auto& each) { return each->words.name == words[i]; });
+    if (child == entry->children.end()) return nullptr;
+    entry = child->get();
+    if (entry->verbatim == nullptr) continue;
+    if (i + 1 < words.size() && (words[i + 1] == "--help" || words[i + 1] == "-h")) return nullptr;
+    entry->verbatim->assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+    return entry;
+  }
+  return nullptr;
+}
+
 Outcome<Action> CommandTree::parse(const std::vector<std::string>& words) {
+  if (const Command::Entry* entry = take_verbatim(words)) return entry->action;
   // `--` starts a command line that is none of our business; CLI11 would look for flags and commands in it.
   const auto mark = std::find(words.begin(), words.end(), "--");
   const std::vector<std::string> after(mark == words.end() ? mark : mark + 1, words.end());

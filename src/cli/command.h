@@ -66,6 +66,9 @@ class Command {
   Command& arguments(const std::string& name, std::vector<std::string>& values, const std::string& about);
   // A command line of its own: everything after `--`, or the words that are no flags.
   Command& rest(const std::string& name, std::vector<std::string>& words, const std::string& about);
+  // Every word that follows, flags and `--` among them, as it is: for what is called in another program's
+  // place.
+  Command& verbatim(const std::string& name, std::vector<std::string>& words, const std::string& about);
 
   Command& flag(const std::string& flag, bool& value, const std::string& about);
   Command& text(const std::string& flag, std::string& value, const std::string& about);
@@ -108,6 +111,7 @@ class CommandTree {
   struct Wrong;
   std::optional<Wrong> fill(std::vector<std::string> reversed);
   std::pair<Command::Entry*, bool> reached() const;
+  Command::Entry* take_verbatim(const std::vector<std::string>& words) const;
 
   std::unique_ptr<Command::Entry> root_;
 };

@@ -99,6 +99,7 @@ TEST(CommandLine, EveryHelpOpensWithAnExample) {
                                                           {"node", "drain"},
                                                           {"node", "resume"},
                                                           {"node", "run"},
+                                                          {"node", "start-remote"},
                                                           {"job"},
                                                           {"job", "submit"},
                                                           {"job", "list"},
@@ -128,7 +129,8 @@ TEST(CommandLine, EveryHelpOpensWithAnExample) {
     EXPECT_EQ(ran.code, 0);
     EXPECT_TRUE(ran.out.starts_with("Example:\n  ")) << ran.out;
     EXPECT_NE(ran.out.find("--token-file FILE"), std::string::npos) << ran.out;
-    EXPECT_EQ(ran.out.find("keeper"), std::string::npos) << "a hidden command is shown: " << ran.out;
+    for (const char* hidden : {"keeper", "serve-starts", "launch-mpi"})
+      EXPECT_EQ(ran.out.find(hidden), std::string::npos) << "a hidden command is shown: " << ran.out;
   }
 }
 
@@ -187,6 +189,26 @@ TEST(CommandLine, HandsTheProgramsTheirOptions) {
   EXPECT_EQ(run_cli({"node", "contain", "--", "a"}, programs).code, 2);
   EXPECT_EQ(run_cli({"node", "contain", "--rootfs", "/r", "--image", "i", "--", "a"}, programs).code, 2);
   EXPECT_EQ(run_cli({"node", "contain", "--rootfs", "/r"}, programs).code, 2);
+}
+
+TEST(CommandLine, HandsLaunchersTheirCommands) {
+  using Words = std::vector<std::string>;
+  Words given;
+  Programs programs;
+  programs.node_start_remote = [&](const Words& words) { return given = words, 10; };
+  programs.node_launch_mpi = [&](const Words& words) { return given = words, 11; };
+  programs.node_launch_horovod = [&](const Words& words) { return given = words, 12; };
+  programs.node_serve_starts = [] { return 13; };
+  const Words as_for_ssh{"-x", "-o", "json", "lab-2", "orted", "-mca", "a", "--", "--help"};
+  Words line{"node", "start-remote"};
+  line.insert(line.end(), as_for_ssh.begin(), as_for_ssh.end());
+  EXPECT_EQ(run_cli(line, programs).code, 10);
+  EXPECT_EQ(given, as_for_ssh) << "every word, whatever it looks like";
+  EXPECT_EQ(run_cli({"node", "launch-mpi", "--", "train", "-x", "--", "y"}, programs).code, 11);
+  EXPECT_EQ(given, (Words{"train", "-x", "--", "y"}));
+  EXPECT_EQ(run_cli({"node", "launch-horovod", "--", "train"}, programs).code, 12);
+  EXPECT_EQ(run_cli({"node", "launch-mpi"}, programs).code, 2);
+  EXPECT_EQ(run_cli({"node", "serve-starts"}, programs).code, 13);
 }
 
 TEST(Completion, ScriptsAreValid) {

@@ -115,6 +115,47 @@ void add_contain(Command& node, Context& context) {
       });
 }
 
+void add_keep(Command& node, Context& context) {
+  auto folder = std::make_shared<std::string>();
+  node.verb("keep", "The keeper of an agent's processes; started by the agent",
+            "slipway node keep --folder DIR")
+      .hidden()
+      .text("--folder DIR", *folder, "the agent's folder")
+      .runs([&context, folder]() -> Outcome<int> {
+        if (folder->empty()) return misuse("slipway node keep needs --folder");
+        return context.programs().node_keep(*folder);
+      });
+}
+
+// Starts ranks of its own; the control plane runs it on the first node of a gang.
+void add_launcher(Command& node, const std::string& verb, const std::string& about,
+                  const std::function<int(const std::vector<std::string>&)>& launch) {
+  auto command = std::make_shared<std::vector<std::string>>();
+  node.verb(verb, about, fmt::format("slipway node {} -- python3 train.py", verb))
+      .hidden()
+      .rest("COMMAND...", *command, "what every rank runs")
+      .runs([&launch, command, verb]() -> Outcome<int> {
+        if (command->empty()) return misuse(fmt::format("slipway node {} needs a command", verb));
+        return launch(*command);
+      });
+}
+
+void add_starts(Command& node, Context& context) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  node.verb("start-remote", "Run a command on another node of the own task, as ssh would",
+            "slipway node start-remote lab-2 nvidia-smi")
+      .verbatim("HOST COMMAND...", *words, "a node's name or address, and a line for its shell")
+      .runs([&context, words]() -> Outcome<int> { return context.programs().node_start_remote(*words); });
+  node.verb("serve-starts", "Run commands for the other nodes of a task; started by the agent",
+            "slipway node serve-starts")
+      .hidden()
+      .runs([&context]() -> Outcome<int> { return context.programs().node_serve_starts(); });
+  add_launcher(node, "launch-mpi", "Start the ranks of a task by mpirun; started by the agent",
+               context.programs().node_launch_mpi);
+  add_launcher(node, "launch-horovod", "Start the ranks of a Horovod task; started by the agent",
+               context.programs().node_launch_horovod);
+}
+
 }  // namespace
 
 void add_node(CommandTree& tree, Context& context) {
@@ -132,16 +173,9 @@ void add_node(CommandTree& tree, Context& context) {
   add_change(node, context, "drain", "Give a node no new work; what runs on it goes on");
   add_change(node, context, "resume", "Let a drained node take work again");
   add_run_agent(node, context);
-  auto folder = std::make_shared<std::string>();
-  node.verb("keep", "The keeper of an agent's processes; started by the agent",
-            "slipway node keep --folder DIR")
-      .hidden()
-      .text("--folder DIR", *folder, "the agent's folder")
-      .runs([&context, folder]() -> Outcome<int> {
-        if (folder->empty()) return misuse("slipway node keep needs --folder");
-        return context.programs().node_keep(*folder);
-      });
+  add_keep(node, context);
   add_contain(node, context);
+  add_starts(node, context);
 }
 
 }  // namespace slipway::cli

@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "remote/child.h"
+#include "remote/find_mpi.h"
+#include "remote/launch.h"
+#include "remote/report.h"
+#include "remote/scratch.h"
+
+namespace slipway::remote {
+namespace {
+
+constexpr Duration version_max{20'000'000};
+
+Result<FoundMpi> ask(const std::string& name, const Variables& variables) {
+  const auto path = find_program(name, variables);
+  if (!path) return fail(path.error());
+  const auto version = capture({name, "--version"}, variables, version_max);
+  if (!version) return fail(version.error());
+  const auto flavour = mpi_flavour(*version);
+  if (!flavour)
+    return fail(ErrorCode::invalid,
+                fmt::format("{} is of no MPI that is known here: it says '{}'", *path,
+                            version->substr(0, version->find('\n'))),
+                "Open MPI, MPICH and Intel MPI are");
+  return FoundMpi{*flavour, *path};
+}
+
+Result<FoundMpi> find_chosen(const std::string& word, const std::string& node, const Variables& variables) {
+  const auto wanted = parse_mpi_flavour(word);
+  if (!wanted)
+    return fail(ErrorCode::invalid, fmt::format("SLIPWAY_MPI is '{}'", word), "openmpi, mpich or intel");
+  for (const std::string& name : mpirun_names(*wanted))
+    if (const auto found = ask(name, variables); found && found->flavour == *wanted) return *found;
+  return fail(ErrorCode::not_found,
+              fmt::format("SLIPWAY_MPI asks for {}, which is not on node {}", to_string(*wanted), node),
+              "install it there, put its mpirun on PATH, or choose another");
+}
+
+// Hydra takes one path and no arguments for what it calls in place of ssh; Open MPI cuts its agent at spaces
+// and colons.
+Result<std::string> write_agent(const std::string& program, const std::string& folder) {
+  std::string path = folder + "/start-remote";
+  const std::string script = fmt::format("#!/bin/sh\nexec {} node start-remote \"$@\"\n", quote({program}));
+  if (auto written = write_file_durably(path, script, 0700); !written) return fail(written.error());
+  return path;
+}
+
+}  // namespace
+
+Result<FoundMpi> find_mpi(const std::string& node, const Variables& variables) {
+  if (const auto chosen = variables.find("SLIPWAY_MPI"); chosen != variables.end() && !chosen->second.empty())
+    return find_chosen(chosen->second, node, variables);
+  auto found = ask("mpirun", variables);
+  if (!found && found.error().code == ErrorCode::not_found)
+    return fail(ErrorCode::not_found, fmt::format("mpirun is not on node {}", node),
+                "install openmpi-bin (Debian), or put it on PATH");
+  if (!found) return found;
+  const auto other = ask("mpiexec", variables);
+  if (other && other->flavour != found->flavour)
+    return fail(ErrorCode::conflict,
+                fmt::format("node {} has two MPIs: {} is {}, {} is {}", node, found->program,
+                            to_string(found->flavour), other->program, to_string(other->flavour)),
+                "put the folder of one first on PATH, or set SLIPWAY_MPI to openmpi, mpich or intel");
+  return found;
+}
+
+int run_mpi(const Gang& gang, const FoundMpi& mpi, const std::vector<std::string>& command,
+            Variables variables, bool for_horovod) {
+  auto scratch = ScratchFolder::make(variables);
+  if (!scratch) return report(scratch.error(), 1);
+  MpiLaunch launch;
+  launch.flavour = mpi.flavour;
+  // By its name where that is enough: by a path, Open MPI asks the other nodes for the same folders.
+  launch.program = mpi.program.substr(mpi.program.rfind('/') + 1);
+  launch.is_root = ::geteuid() == 0;
+  launch.for_horovod = for_horovod;
+  launch.exports = to_export(variables);
+  launch.agent = own_program();
+  if (mpi.flavour != MpiFlavour::openmpi || launch.agent.find_first_of(" :\t") != std::string::npos) {
+    auto agent = write_agent(launch.agent, scratch->path());
+    if (!agent) return report(agent.error(), 1);
+    launch.agent = std::move(*agent);
+  } else {
+    launch.agent += " node start-remote";
+  }
+  const CommandLine line = mpi_command(gang, launch, command);
+  for (const auto& [name, value] : line.variables) variables[name] = value;
+  variables["TMPDIR"] = scratch->path();
+  if (auto left = scratch->outlive_this_process(); !left) return report(left.error(), 1);
+  return report(execute(mpi.program, line.argv, variables), 126);
+}
+
+int launch_mpi(const std::vector<std::string>& command) {
+  Variables variables = read_environment();
+  const auto gang = parse_gang(variables);
+  if (!gang) return report(gang.error(), 1);
+  const auto mpi = find_mpi(gang->self().name, variables);
+  if (!mpi) return report(mpi.error(), mpi.error().code == ErrorCode::not_found ? 127 : 1);
+  return run_mpi(*gang, *mpi, command, std::move(variables), false);
+}
+
+}  // namespace slipway::remote
