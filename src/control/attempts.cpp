@@ -52,19 +52,15 @@ TimePoint within(TimePoint said, TimePoint first, TimePoint last) {
 
 }  // namespace
 
-const Resources& Controller::need_of(const AttemptKey& key) const {
-  const Job& job = jobs_.at(key.task.job);
-  return job.shapes[job.groups[key.task.group].shape].need.per_node;
-}
-
 std::uint32_t Controller::place_of(const Attempt& attempt, NodeId node) {
   const auto& nodes = attempt.record.nodes;
   return static_cast<std::uint32_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
 }
 
 void Controller::hold_room(Node& node, Attempt& attempt) {
-  node.used = node.used + need_of(attempt.record.key);
-  attempt.holds[place_of(attempt, node.record.id)] = true;
+  const std::uint32_t place = place_of(attempt, node.record.id);
+  node.used = node.used + attempt.needs[place];
+  attempt.holds[place] = true;
   update_capacity(node);
 }
 
@@ -78,9 +74,10 @@ void Controller::put_behind(Node& node, Attempt& attempt) {
 void Controller::start_behind(Node& node) {
   while (!node.behind.empty()) {
     const AttemptKey key = node.behind.front();
-    if (!fits(node.used + need_of(key), node.record.total)) break;
+    Attempt& attempt = *find_attempt(key);
+    if (!fits(node.used + attempt.needs[place_of(attempt, node.record.id)], node.record.total)) break;
     node.behind.pop_front();
-    hold_room(node, *find_attempt(key));
+    hold_room(node, attempt);
   }
   update_capacity(node);
 }
@@ -101,7 +98,7 @@ void Controller::release_node(Attempt& attempt, std::uint32_t node_place) {
   node.attempts.erase(key);
   node.preparing -= !attempt.record.is_launched;
   if (attempt.holds[node_place])
-    node.used = node.used - need_of(key);
+    node.used = node.used - attempt.needs[node_place];
   else
     std::erase(node.behind, key);
   for (const std::uint32_t gpu : attempt.record.gpus[node_place]) node.gpus_free.insert(gpu);

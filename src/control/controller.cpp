@@ -306,7 +306,8 @@ std::string Controller::broken_invariant() const {
       const Attempt* attempt = const_cast<Controller*>(this)->find_attempt(key);
       if (!attempt)
         return fmt::format("node {} holds {}, which is not live", node.record.name, to_string(key));
-      if (attempt->holds[place_of(*attempt, id)]) held = held + need_of(key);
+      const std::uint32_t place = place_of(*attempt, id);
+      if (attempt->holds[place]) held = held + attempt->needs[place];
     }
     if (held != node.used) return fmt::format("node {}: the room held does not add up", node.record.name);
     // After a restart a part of a gang that is over may count until the node has said so.

@@ -131,6 +131,7 @@ class Controller {
   struct Attempt {
     AttemptRecord record;
     std::vector<Process> processes;  // by rank
+    std::vector<Resources> needs;    // by node
     std::vector<bool> released;      // by node: its room was given back
     std::uint32_t processes_left = 0;
     std::optional<TimePoint> first_started_at;  // of any of its processes
@@ -156,6 +157,7 @@ class Controller {
     std::uint32_t waits_for = 0;  // groups it depends on that have not succeeded
     std::uint16_t retries = 0;
     bool is_array = false;
+    bool prepares = false;  // its nodes must get ready first
     TaskState rest = TaskState::queued;
     Counts counts;
     std::unique_ptr<std::map<std::uint32_t, Task>> live;  // placed, or waiting for another try
@@ -267,7 +269,6 @@ class Controller {
   void hold_room(Node& node, Attempt& attempt);
   void put_behind(Node& node, Attempt& attempt);
   static std::uint32_t place_of(const Attempt& attempt, NodeId node);
-  const Resources& need_of(const AttemptKey& key) const;
   void start_behind(Node& node);
   bool is_over_on(const Attempt& attempt, std::uint32_t node_place) const;
   void finish_attempt(Job& job, Task& task);

@@ -120,6 +120,7 @@ Controller::Job Controller::make_job(const JobRecord& record, const std::vector<
     group.name = task.name;
     group.tasks = task.tasks();
     group.is_array = task.count.has_value();
+    group.prepares = launch::needs_preparing(task);
     group.retries = static_cast<std::uint16_t>(task.retries);
     group.waits_for = static_cast<std::uint32_t>(task.depends_on.size());
     group.rest = task.depends_on.empty() ? TaskState::queued : TaskState::waiting;

@@ -260,7 +260,7 @@ void Controller::settle_room(Node& node, const Hello& hello) {
         std::any_of(attempt.processes.begin(), attempt.processes.end(), [&](const Process& process) {
           return process.node == place && process.state != Process::State::sent;
         });
-    if (attempt.holds[place]) node.used = node.used + need_of(key);
+    if (attempt.holds[place]) node.used = node.used + attempt.needs[place];
   }
   const auto waits = [&](const AttemptKey& key) {
     return node.attempts.contains(key) &&

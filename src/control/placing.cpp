@@ -123,7 +123,8 @@ void Controller::place_behind(Pool& pool) {
     Job& job = jobs_.at(head->second.job);
     const auto shape = std::find_if(job.shapes.begin(), job.shapes.end(),
                                     [&](const Shape& one) { return one.need == need; });
-    if (need.nodes != 1 || need.per_node.gpus > 0 || shape->seconds_mean < 0 ||
+    const std::uint32_t next = shape->again.empty() ? shape->groups.front() : shape->again.front().group;
+    if (job.groups[next].prepares || need.nodes != 1 || need.per_node.gpus > 0 || shape->seconds_mean < 0 ||
         shape->seconds_mean > behind_seconds / 2)
       return;
     if (looked_for != *head) {  // once for all tasks of this shape
@@ -233,6 +234,9 @@ void Controller::fill_processes(Attempt& attempt, const TaskSpec& spec) {
   const std::vector<Member> members = gang_of(spec, static_cast<std::uint32_t>(attempt.record.nodes.size()));
   attempt.processes_left = static_cast<std::uint32_t>(members.size());
   attempt.processes.reserve(members.size());
+  attempt.needs.assign(attempt.record.nodes.size(), {});
+  for (const Member& member : members)
+    attempt.needs[member.node] = attempt.needs[member.node] + member.resources;
   for (std::uint32_t rank = 0; rank < members.size(); ++rank) {
     Process& process = attempt.processes.emplace_back();
     process.node = members[rank].node;

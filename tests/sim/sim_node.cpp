@@ -91,7 +91,19 @@ void SimNode::note_end(ProcessEnded end, TimePoint now) {
   start_waiting(now);
 }
 
+// How many nodes the gang has, as its processes are told.
+std::size_t nodes_of(const StartOrder& order) {
+  for (const auto& [name, value] : order.processes.front().environment)
+    if (name == "SLIPWAY_NODES")
+      return 1 + static_cast<std::size_t>(std::count(value.begin(), value.end(), ','));
+  return 1;
+}
+
 void SimNode::begin(const StartOrder& order, TimePoint now) {
+  if (const std::size_t nodes = nodes_of(order);
+      nodes > 1 && ledger_.prepared[order.key].size() < nodes && ledger_.broken.empty())
+    ledger_.broken =
+        fmt::format("{} was started before all its {} nodes were ready", to_string(order.key), nodes);
   for (const ProcessStart& process : order.processes) {
     const std::pair key{order.key, process.rank};
     if (!ledger_.begun.insert(key).second && ledger_.broken.empty())
@@ -158,7 +170,10 @@ void SimNode::carry_out(TimePoint now) {
         Prepared found{stage->order.key, {}, "secret", {}};
         for (std::uint32_t port = 0; port < stage->order.ports; ++port)
           found.ports.push_back(static_cast<std::uint16_t>(random_.between(10'000, 30'000)));
-        if (random_.chance(0.01)) found.problem = "no room on the disk";
+        if (random_.chance(0.01))
+          found.problem = "no room on the disk";
+        else
+          ledger_.prepared[found.key].insert(name_);
         agent_->staged(std::move(found), now);
       } else if (auto* begin = std::get_if<node::effect::Start>(&effect)) {
         start(std::move(begin->order), now);

@@ -13,9 +13,11 @@
 
 namespace slipway::sim {
 
-// What really happened, wherever it happened: each process may begin once in the history of the world.
+// What really happened, wherever it happened: each process may begin once in the history of the world, and
+// one of a gang only when all its nodes were ready.
 struct Ledger {
   std::set<std::pair<AttemptKey, std::uint32_t>> begun;
+  std::map<AttemptKey, std::set<std::string>> prepared;  // which nodes were ready for it
   std::string broken;
 };
 

@@ -24,12 +24,12 @@ World::World(std::uint64_t seed) : random(seed), store_(store::make_memory_store
   controller_ = std::move(*control::Controller::load(*store_, settings(), random.next(), now_));
   controller_->set_now(now_);
   PoolRequest lab{"lab",
-                                    static_cast<std::uint32_t>(random.between(1, 6)),
-                                    static_cast<Millicores>(random.between(1, 4) * 1000),
-                                    8ull << 30,
-                                    "",
-                                    std::nullopt,
-                                    std::nullopt};
+                  static_cast<std::uint32_t>(random.between(1, 6)),
+                  static_cast<Millicores>(random.between(1, 4) * 1000),
+                  8ull << 30,
+                  "",
+                  std::nullopt,
+                  std::nullopt};
   (void)controller_->create_pool(user, lab);
   PoolRequest joined{"joined", 0, std::nullopt, std::nullopt, "none", std::nullopt, 3s};
   (void)controller_->create_pool(user, joined);
@@ -63,6 +63,24 @@ JobSpec World::random_job() {
     else if (random.chance(0.5))
       task.nodes = static_cast<std::uint32_t>(random.between(1, 3));
     if (random.chance(0.3)) task.processes_per_node = static_cast<std::uint32_t>(random.between(1, 3));
+    if (task.nodes > 1 && random.chance(0.3)) {
+      task.nodes_min = 1;
+    } else if (!task.count && random.chance(0.3)) {
+      task.toolkit = Toolkit::tensorflow;
+      task.processes_per_node = 1;
+      task.nodes = 0;
+      task.command = std::string();
+      for (const char* role : {"worker", "ps", "evaluator"})
+        if (role == std::string("worker") || random.chance(0.5))
+          task.roles.push_back({role,
+                                static_cast<std::uint32_t>(random.between(1, 3)),
+                                std::string("true"),
+                                {.cores = static_cast<Millicores>(random.between(1, 2) * 500)}});
+      if (random.chance(0.5)) task.end_grace = Duration(random.between(0, 10'000'000));
+    } else if (random.chance(0.1)) {
+      task.toolkit = Toolkit::mpi;
+    }
+    if (random.chance(0.1)) task.start_timeout = Duration(random.between(1'000, 60'000'000));
     if (random.chance(0.2)) task.max_wall_time = Duration(random.between(10'000, 20'000'000));
     if (i > 0 && random.chance(0.4)) task.depends_on.push_back(fmt::format("t{}", random.between(0, i - 1)));
     job.tasks.push_back(std::move(task));
