@@ -93,7 +93,7 @@ def work(cluster, server):
     config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{worker}"])
     config.MergeFrom(CONFIG)
 
-    with supervisor.managed_session(server.target, config=config) as session:
+    with supervisor.prepare_or_wait_for_session(server.target, config=config, start_standard_services=False) as session:
         step = session.run(global_step)
         if last_checkpoint:
             print(f"resumed at step {step}", flush=True)

@@ -2,7 +2,7 @@
 """Runs a toolkit's job file without Slipway: its processes on this machine, with the variables Slipway gives them.
 
     tests/frameworks/by_hand.py examples/toolkits/torch-ddp.yaml
-    tests/frameworks/by_hand.py examples/toolkits/tensorflow-ps.yaml --python tensorflow --kill worker/1 --when 'step [4-9]..'
+    tests/frameworks/by_hand.py examples/toolkits/tensorflow-ps.yaml --python tensorflow --kill worker/1 --when 'step [4-9]..' -- --sync_replicas
 
 For working on an example's script; the tests run through Slipway. A gang lives and dies as one here too: where one process
 ends badly the rest are ended, and while there are retries all start again with the same checkpoints. Needs python3-yaml.
@@ -67,9 +67,9 @@ def of_ranks(task, hosts, folder):
     if task.get("launcher") == "torchrun":
         for node, host in enumerate(hosts):
             logs = os.path.join(folder, f"torchrun.{node}")
-            torchrun = ["python3", "-m", "torch.distributed.run", "--nnodes", str(nodes), "--nproc-per-node", str(per_node)]
-            torchrun += ["--node-rank", str(node), "--rdzv-id", "by_hand", "--rdzv-backend", "c10d"]
-            torchrun += ["--rdzv-endpoint", f"{hosts[0]}:{port}", "--redirects", "1", "--tee", "1", "--log_dir", logs]
+            torchrun = ["python3", "-m", "torch.distributed.run", "--nnodes", str(nodes), "--nproc_per_node", str(per_node)]
+            torchrun += ["--node_rank", str(node), "--rdzv_id", "by_hand", "--rdzv_backend", "c10d"]
+            torchrun += ["--rdzv_endpoint", f"{hosts[0]}:{port}", "--redirects", "1", "--tee", "1", "--log_dir", logs]
             yield Process(str(node), host, torchrun + task["command"][1:])
         return
     hostfile = os.path.join(folder, "hostfile")
@@ -149,8 +149,10 @@ def main():
     parser.add_argument("--kill", help="the process to kill in the first attempt: role/index, or its rank")
     parser.add_argument("--when", help="it is killed when it has said a line with this regular expression")
     parser.add_argument("--environment", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("more", nargs="*", help="more words for the command, after --")
-    args = parser.parse_args()
+    words = sys.argv[1:]
+    split = words.index("--") if "--" in words else len(words)  # what follows it are more words for the command
+    args = parser.parse_args(words[:split])
+    args.more = words[split + 1 :]
     if "/" not in args.python:
         asked = [os.path.join(ROOT, "tools/frameworks"), "python", args.python]
         args.python = subprocess.run(asked, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
