@@ -69,7 +69,9 @@ def of_ranks(task, hosts, folder):
             logs = os.path.join(folder, f"torchrun.{node}")
             torchrun = ["python3", "-m", "torch.distributed.run", "--nnodes", str(nodes), "--nproc_per_node", str(per_node)]
             torchrun += ["--node_rank", str(node), "--rdzv_id", "by_hand", "--rdzv_backend", "c10d"]
-            torchrun += ["--rdzv_endpoint", f"{hosts[0]}:{port}", "--redirects", "1", "--tee", "1", "--log_dir", logs]
+            torchrun += ["--rdzv_endpoint", f"{hosts[0]}:{port}", "--rdzv_conf", f"is_host={int(node == 0)}"]
+            # PyTorch 1.13 under Python 3.11 cannot read "redirect nothing"; redirecting what is not there means the same.
+            torchrun += ["--redirects", "9:1", "--tee", "9:1", "--log_dir", logs, "--max_restarts", "0"]
             yield Process(str(node), host, torchrun + task["command"][1:])
         return
     hostfile = os.path.join(folder, "hostfile")
