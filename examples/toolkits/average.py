@@ -11,8 +11,8 @@ import socket
 import struct
 import time
 
-STEPS = int(os.environ.get("STEPS", 2000))
-REPORT_EVERY = 200  # steps between reports, and between checkpoints
+STEPS = int(os.environ.get("STEPS", 20_000))
+REPORT_EVERY = 1000  # steps between reports, and between checkpoints
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 MEETING_PLACE = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
 CHECKPOINT = os.path.join(os.environ.get("SLIPWAY_CHECKPOINT_DIR", "."), "line.json")
@@ -106,7 +106,7 @@ def main():
     for step in range(int(first_step) + 1, STEPS + 1):
         gradients = gradients_and_loss(slope, height, random.Random(f"{RANK} {step}"))
         along, up, loss = average(gradients, peers)
-        slope, height = slope - 0.02 * along, height - 0.02 * up
+        slope, height = slope - 0.005 * along, height - 0.005 * up
         if step % REPORT_EVERY == 0:
             print(f"step {step}  loss {loss:.4f}", flush=True)
             if RANK == 0:

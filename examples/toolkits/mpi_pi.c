@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum { rounds_max = 50 };
-static const long strips = 400 * 1000 * 1000;  // of all rounds and ranks together
+static const long strips = 1600L * 1000 * 1000;  // of all rounds and ranks together
 
 // A round is a slice of the interval; a rank takes every ranks-th strip of it.
 static double area(int round, int rank, int ranks) {

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 import digits
 
-STEPS = int(os.environ.get("STEPS", 1500))
+STEPS = int(os.environ.get("STEPS", 1000))
 ROUND = 100  # steps between reports, and between checkpoints
 BATCH = 100
 CHECKPOINTS = os.environ.get("SLIPWAY_CHECKPOINT_DIR", "checkpoints")
@@ -77,6 +77,7 @@ def lead(resolver):
 
 
 def main():
+    tf.get_logger().setLevel("ERROR")
     tf.config.threading.set_intra_op_parallelism_threads(1)
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if resolver.task_type == "chief":
