@@ -26,8 +26,9 @@ import yaml
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def free_port(address):
-    with socket.create_server((address, 0)) as probe:
+def free_port():
+    """Free on every address: TensorFlow and PyTorch listen on all of them, whichever they are told."""
+    with socket.create_server(("", 0)) as probe:
         return probe.getsockname()[1]
 
 
@@ -47,7 +48,7 @@ def of_roles(task, hosts):
     for (role, index), host in zip(placed, hosts):
         places[role, index] = host
         if role != "evaluator":
-            cluster.setdefault(role, []).append(f"{host}:{free_port(host)}")
+            cluster.setdefault(role, []).append(f"{host}:{free_port()}")
     for (role, index), host in places.items():
         known = {"role": role, "index": str(index)}
         known.update({f"{role}_hosts": ",".join(members) for role, members in cluster.items()})
@@ -59,7 +60,7 @@ def of_roles(task, hosts):
 def of_ranks(task, hosts, folder):
     """The others: processes_per_node processes on each node, in the order of their ranks."""
     toolkit, per_node, nodes = task.get("toolkit", "none"), task.get("processes_per_node", 1), task.get("nodes", 1)
-    hosts, port = hosts[:nodes], free_port(hosts[0])
+    hosts, port = hosts[:nodes], free_port()
     if toolkit in ("mpi", "horovod"):
         mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", str(nodes * per_node)]
         yield Process("mpirun", hosts[0], mpirun + task["command"])
