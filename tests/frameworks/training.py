@@ -49,7 +49,7 @@ class Training:
         wait_until(
             lambda: re.search(pattern, self.said(process)) or self.has_ended(),
             4 * PATIENCE,
-            what=f"{process} of {self.job} says {pattern}: {self.complaints}",
+            what=f"{process} of {self.job} says {pattern}",
             every=0.1,
         )
 
