@@ -2,6 +2,8 @@
 
 import os
 import re
+import shutil
+import tempfile
 import unittest
 
 from training import EXAMPLES, FrameworkCase, Training
@@ -11,13 +13,14 @@ class ParameterServerTheOldWay(FrameworkCase):
     framework = "tensorflow"
 
     def start_replicas(self, *flags):
-        """The example with more flags for its script; a copy beside the files it names."""
-        if not flags:
-            return self.start("tensorflow-ps.yaml")
-        with open(os.path.join(EXAMPLES, "tensorflow-ps.yaml")) as file:
-            text = file.read().replace("./", EXAMPLES + "/")
+        """The example, its script with more flags: an edited copy."""
+        folder = tempfile.mkdtemp(dir=self.s.base)
+        path = shutil.copytree(EXAMPLES, os.path.join(folder, "toolkits")) + "/tensorflow-ps.yaml"
+        with open(path) as file:
+            text = file.read()
         more = "".join(f"\n          - {flag}" for flag in flags)
-        path = self.s.write("job.yaml", text.replace("- --task_index={index}", "- --task_index={index}" + more))
+        with open(path, "w") as file:
+            file.write(text.replace("- --task_index={index}", "- --task_index={index}" + more))
         return self.start(path)
 
     def assert_both_contributed(self, training, least):
