@@ -26,7 +26,7 @@ test: setup ## build everything and run all tests
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS) --label-exclude slow
 
 # The environments (3 GB) are made once, in about three minutes, and kept in ~/.cache/slipway/frameworks.
-test-frameworks: build ## TensorFlow, PyTorch, JAX and MPI through Slipway, workers killed on the way (about six minutes)
+test-frameworks: build ## TensorFlow, PyTorch, JAX and MPI through Slipway, workers killed on the way (about eight minutes)
 	@tools/frameworks
 	@cd tests/frameworks && SLIPWAY=$(CURDIR)/$(BUILD)/bin/slipway python3 -B -m unittest -v
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import digits
 
-STEPS = int(os.environ.get("STEPS", 1000))
+STEPS = int(os.environ.get("STEPS", 600))
 REPORT_EVERY = 100  # steps between reports, and between checkpoints
 BATCH = 100
 CHECKPOINTS = os.environ.get("SLIPWAY_CHECKPOINT_DIR", "checkpoints")
