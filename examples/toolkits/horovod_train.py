@@ -18,7 +18,7 @@ CHECKPOINTS = os.environ.get("SLIPWAY_CHECKPOINT_DIR", "checkpoints")
 
 def main():
     tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.random.set_seed(1)
+    tf.keras.utils.set_random_seed(1)
     hvd.init()
     rank, ranks = hvd.rank(), hvd.size()
     data = digits.load()

@@ -4,7 +4,7 @@
 class EqualRanks:
     example = ""
     program = ""
-    number = ""  # the variable that has a process's number in the gang
+    numbers = ()  # the variables that may have a process's number in the gang
     ranks = 2
     launcher_speaks = False  # for all its ranks, as mpirun does
 
@@ -28,8 +28,8 @@ class EqualRanks:
 
         training = self.start(self.example)
         first = "launcher" if self.launcher_speaks else "0"
-        training.wait_for(first, r"step [3-6]00 ")
-        training.kill(self.program, **{self.number: "1"})
+        training.wait_for(first, r"step [2-4]00 ")
+        training.kill_rank(self.program, "1", *self.numbers)
         self.finish(training, attempts=2)
         self.assert_resumed(training.said(first))
         self.assertEqual(self.assert_trained(training), undisturbed)

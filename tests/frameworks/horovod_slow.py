@@ -8,7 +8,7 @@ from training import FrameworkCase
 
 class Horovod(EqualRanks, FrameworkCase):
     framework = "horovod"
-    example, program, number = "horovod.yaml", "horovod_train.py", "OMPI_COMM_WORLD_RANK"
+    example, program, numbers = "horovod.yaml", "horovod_train.py", ["OMPI_COMM_WORLD_RANK", "HOROVOD_RANK"]
     launcher_speaks = True
 
 

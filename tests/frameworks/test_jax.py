@@ -8,7 +8,7 @@ from training import FrameworkCase
 
 class Jax(EqualRanks, FrameworkCase):
     framework = "jax"
-    example, program, number = "jax.yaml", "jax_train.py", "JAX_PROCESS_ID"
+    example, program, numbers = "jax.yaml", "jax_train.py", ["JAX_PROCESS_ID"]
 
 
 if __name__ == "__main__":

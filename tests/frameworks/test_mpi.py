@@ -23,7 +23,7 @@ class Mpi(FrameworkCase):
     def test_killed_rank(self):
         training = self.start("mpi.yaml", task="add")
         training.wait_for("launcher", r"round 1[05] ")
-        training.kill("pi", OMPI_COMM_WORLD_RANK="1")
+        training.kill_rank("pi", "1", "OMPI_COMM_WORLD_RANK")
         self.finish(training, attempts=2)
         self.assert_resumed(self.assert_added(training), "round")
 
@@ -44,7 +44,7 @@ class HostFile(FrameworkCase):
     def test_killed_rank(self):
         training = self.start("hostfile.yaml", STEPS=40_000)
         training.wait_for("0", r"step [3-9]000 ")
-        training.kill("average.py", RANK="1")
+        training.kill_rank("average.py", "1", "RANK")
         self.finish(training, attempts=2)
         self.assert_resumed(self.assert_fitted(training))
 

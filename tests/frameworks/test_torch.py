@@ -8,12 +8,12 @@ from training import FrameworkCase
 
 class Plain(EqualRanks, FrameworkCase):
     framework = "torch"
-    example, program, number = "torch-ddp.yaml", "torch_ddp.py", "RANK"
+    example, program, numbers = "torch-ddp.yaml", "torch_ddp.py", ["RANK"]
 
 
 class Torchrun(EqualRanks, FrameworkCase):
     framework = "torch"
-    example, program, number = "torchrun.yaml", "torch_ddp.py", "RANK"
+    example, program, numbers = "torchrun.yaml", "torch_ddp.py", ["RANK"]
 
 
 if __name__ == "__main__":

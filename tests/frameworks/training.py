@@ -38,9 +38,9 @@ class Training:
         self.service, self.job, self.task = service, job, task
 
     def said(self, process, attempt=None):
-        """What a process has written so far; of the last attempt unless told otherwise."""
+        """What a process has written so far; of the last attempt unless told otherwise. Without mpirun's tags."""
         query = {"process": process, **({"attempt": attempt} if attempt else {})}
-        return self.service.log(self.job, self.task, **query)
+        return re.sub(r"^\[\d+,\d+\]<stdout>: ?", "", self.service.log(self.job, self.task, **query), flags=re.MULTILINE)
 
     def complaints(self):
         return repr(self.service.run("logs", f"{self.job}/{self.task}", "--stderr"))
@@ -65,16 +65,17 @@ class Training:
                 found[pid] = environment, command
         return found
 
-    def kill(self, program, **variables):
-        """kill -9 of the process that runs the program with these variables. A launcher that names it is not meant."""
+    def kill_rank(self, program, number, *variables):
+        """kill -9 of the process that runs the program and finds its number in one of these variables. Its launcher, which
+        has the program's name among its arguments, is not meant."""
         pids = [
             pid
             for pid, (environment, command) in self.processes().items()
-            if variables.items() <= environment.items()
+            if number in map(environment.get, variables)
             and re.search(program + r"( |$)", command)
             and not re.search(r"torch\.distributed\.run|mpirun|horovodrun|slipway node|^(/bin/)?sh ", command)
         ]
-        assert len(pids) == 1, f"{pids} of {self.processes()} run {program} with {variables}"
+        assert len(pids) == 1, f"{pids} of {self.processes()} run {program} as number {number}"
         self.service.kill(*pids)
 
     def kill_role(self, program, role, index):
