@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 
-.PHONY: all help setup build test check lint-all quickstart bench asan tsan fuzz install clean
+.PHONY: all help setup build test test-frameworks test-horovod check lint-all quickstart bench asan tsan fuzz install clean
 
 all: build ## build the release binary
 
@@ -24,6 +24,16 @@ test: setup ## build everything and run all tests
 	@cmake --preset release >/dev/null
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS) --label-exclude slow
+
+# The environments (3 GB) are made once, in about three minutes, and kept in ~/.cache/slipway/frameworks.
+test-frameworks: build ## TensorFlow, PyTorch, JAX and MPI through Slipway, workers killed on the way (about eight minutes)
+	@tools/frameworks
+	@cd tests/frameworks && SLIPWAY=$(CURDIR)/$(BUILD)/bin/slipway python3 -B -m unittest -v
+
+# Compiling Horovod takes about 17 minutes, once; its wheel is kept as well.
+test-horovod: build ## the same for Horovod (a minute, once it is compiled)
+	@tools/frameworks horovod
+	@cd tests/frameworks && SLIPWAY=$(CURDIR)/$(BUILD)/bin/slipway python3 -B -m unittest -v horovod_slow
 
 check: setup ## format, lint and arrows
 	@tools/check

@@ -1,0 +1,16 @@
+"""Horovod with TensorFlow under mpirun. Not among the others: its environment takes 17 minutes to compile."""
+
+import unittest
+
+from equal_ranks import EqualRanks
+from training import FrameworkCase
+
+
+class Horovod(EqualRanks, FrameworkCase):
+    framework = "horovod"
+    example, program, numbers = "horovod.yaml", "horovod_train.py", ["OMPI_COMM_WORLD_RANK", "HOROVOD_RANK"]
+    launcher_speaks = True
+
+
+if __name__ == "__main__":
+    unittest.main()
