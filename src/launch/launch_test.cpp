@@ -216,20 +216,21 @@ TEST(Torch, EveryProcessFindsTheFirst) {
 TEST(Torch, TorchrunStartsTheProcessesOfANode) {
   TaskSpec task = alike(Toolkit::torch, 2, 4);
   task.torchrun = true;
-  const std::string common =
-      " --rdzv_id job_7-sweep[3]-2 --rdzv_backend c10d --rdzv_endpoint 127.64.0.1:1001 --max_restarts 0 ";
-  EXPECT_EQ(commands(task, placed_on(2)),
-            (Lines{"python3 -m torch.distributed.run --nnodes 2 --nproc_per_node 4 --node_rank 0" + common +
-                       "train.py",
-                   "python3 -m torch.distributed.run --nnodes 2 --nproc_per_node 4 --node_rank 1" + common +
-                       "train.py"}));
+  const auto line = [](int node, const std::string& command) {
+    return fmt::format(
+        "python3 -m torch.distributed.run --nnodes 2 --nproc_per_node 4 --node_rank {} --rdzv_id "
+        "job_7-sweep[3]-2 "
+        "--rdzv_backend c10d --rdzv_endpoint 127.64.0.1:1001 --max_restarts 0 --redirects 9:1 --tee 9:1 "
+        "--log_dir "
+        ".torchrun --rdzv_conf is_host={} {}",
+        node, node == 0 ? 1 : 0, command);
+  };
+  EXPECT_EQ(commands(task, placed_on(2)), (Lines{line(0, "train.py"), line(1, "train.py")}));
   EXPECT_EQ(launch(task, placed_on(2))[0].processes[0].resources.cores, 4000u);
   EXPECT_EQ(seen(task, placed_on(2), {"RANK", "SLIPWAY_WORLD_SIZE", "OMP_NUM_THREADS"})[1],
             "lab-2 (unset) 8 1");
   task.command = Lines{"./train", "--fast"};
-  EXPECT_EQ(commands(task, placed_on(2))[0].substr(0, 62),
-            "python3 -m torch.distributed.run --nnodes 2 --nproc_per_node 4");
-  EXPECT_TRUE(commands(task, placed_on(2))[0].ends_with("--max_restarts 0 --no_python ./train --fast"));
+  EXPECT_EQ(commands(task, placed_on(2))[1], line(1, "--no_python ./train --fast"));
 }
 
 // ── jax ──

@@ -51,6 +51,10 @@ std::vector<std::string> wrap(const Gang& gang, std::uint32_t rank, std::vector<
       gang.endpoint(0, 0),
       "--max_restarts",
       "0"};
+  // Its default of no redirection fails under Python 3.11 in torch 1.13; a local rank that is not there is
+  // the same. Only the first node hosts the rendezvous: the others would try and complain.
+  wrapped.insert(wrapped.end(), {"--redirects", "9:1", "--tee", "9:1", "--log_dir", ".torchrun",
+                                 "--rdzv_conf", gang.members[rank].node == 0 ? "is_host=1" : "is_host=0"});
   if (!python) wrapped.emplace_back("--no_python");
   wrapped.insert(wrapped.end(), argv.begin() + (python ? 1 : 0), argv.end());
   return wrapped;
