@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/sha256.h"
+#include "container/engines.h"
 #include "control/loop.h"
 #include "net/client.h"
 #include "net/server.h"
@@ -186,7 +187,7 @@ class Service {
 
   Result<void> start() {
     control::Settings settings;
-    settings.machine.total = node::detect_resources();
+    settings.machine = {node::detect_resources(), container::engines};
     control_ = std::make_unique<control::Loop>(*store_, settings, clock_, effects_);
     api_ = std::make_unique<api::Api>(loop_, *control_, clock_,
                                       api::ApiOptions{data_, probe_name, nonce_, clock_.now(),

@@ -107,6 +107,16 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
                        check=True, capture_output=True, timeout=600, env=self.environment)
         return time.monotonic() - begin
 
+    def step_seconds(self, tasks, rounds=5):
+        """Of one `srun -n TASKS true`, the shortest of some."""
+        took = []
+        for _ in range(rounds):
+            begin = time.monotonic()
+            subprocess.run([find("srun"), "-n", str(tasks), "true"], cwd=self.folder, check=True, capture_output=True, timeout=60,
+                           env=self.environment)
+            took.append(time.monotonic() - begin)
+        return min(took)
+
     def __exit__(self, *_):
         for child in reversed(self.children):
             child.terminate()

@@ -9,6 +9,7 @@
 // No clock, no randomness, no threads, no I/O but the Store: the same inputs give the same outputs.
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -32,6 +33,7 @@ namespace slipway::control {
 
 struct Machine {  // the one the service runs on
   Resources total;
+  std::function<std::vector<std::string>()> engines;  // what it can run containers with; none: nobody looks
 };
 
 struct Settings {
@@ -140,6 +142,7 @@ class Controller {
     bool users_fault = true;
     bool is_ending = false;      // all that decide have ended well: whatever comes now, it succeeded
     std::vector<bool> prepared;  // by node, until it is launched
+    std::vector<bool> silent;    // by node
     std::vector<bool> holds;     // by node: it has room there, else it waits among the node's `behind`
   };
   struct Task {
@@ -191,6 +194,7 @@ class Controller {
     std::map<AttemptKey, std::set<std::uint32_t>>
         cleaning;           // unknown or fenced ones (their ranks) it must end first
     bool removing = false;  // goes when nothing runs on it
+    std::vector<std::string> engines;
   };
   struct Pool {
     PoolRecord record;
@@ -230,6 +234,7 @@ class Controller {
   Result<std::string> choose_pool(const Caller& caller, const std::string& asked,
                                   std::vector<std::string>& notes);
   std::uint32_t nodes_for_roles(const Pool& pool, const TaskSpec& task) const;
+  Result<void> check_engines(const Pool& pool, const TaskSpec& task) const;
   Result<void> check_fits_ever(const Pool& pool, const JobSpec& spec) const;
   Job make_job(const JobRecord& record, const std::vector<TaskSpec>& tasks) const;
   void make_ready(Job& job, std::uint32_t group);
@@ -257,6 +262,7 @@ class Controller {
 
   // attempts (attempts.cpp, gangs.cpp)
   void process_prepared(NodeId node, const Prepared& prepared);
+  void fell_silent(NodeId node, const AttemptKey& key, bool is_silent);
   void begin_ending(Attempt& attempt);
   void settle_unstarted();
   void start_timed_out(Attempt& attempt);

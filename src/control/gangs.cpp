@@ -69,6 +69,26 @@ void Controller::begin_ending(Attempt& attempt) {
   if (attempt.processes_left > 0) stop_attempt(attempt, EndReason::exited, "it exited with code 0");
 }
 
+// One node may well have nothing to say while another computes; when none has, they are stuck.
+void Controller::fell_silent(NodeId node_id, const AttemptKey& key, bool is_silent) {
+  Attempt* attempt = find_attempt(key);
+  if (!attempt || attempt->stopping) return;
+  const std::uint32_t place = place_of(*attempt, node_id);
+  attempt->silent.resize(attempt->record.nodes.size());
+  if (place >= attempt->silent.size()) return;
+  attempt->silent[place] = is_silent;
+  std::vector<std::string> stuck;
+  for (const Process& process : attempt->processes) {
+    if (process.state == Process::State::ended) continue;
+    if (!attempt->silent[process.node]) return;
+    if (stuck.size() < 10)
+      stuck.push_back(fmt::format("{} on {}", process.name.empty() ? "it" : process.name,
+                                  attempt->record.node_names[process.node]));
+  }
+  stop_attempt(*attempt, EndReason::timed_out,
+               fmt::format("no output and no CPU time within silence_timeout: {}", fmt::join(stuck, ", ")));
+}
+
 void Controller::start_timed_out(Attempt& attempt) {
   if (attempt.stopping || attempt.record.started_at) return;
   std::vector<std::string> late;

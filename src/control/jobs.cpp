@@ -74,6 +74,38 @@ std::uint32_t Controller::nodes_for_roles(const Pool& pool, const TaskSpec& task
   return processes;
 }
 
+// A container needs an engine where it runs. Of nodes that have not said what they have, the best is hoped
+// for.
+Result<void> Controller::check_engines(const Pool& pool, const TaskSpec& task) const {
+  if (task.container.empty()) return {};
+  std::vector<std::vector<std::string>> nodes;
+  if (pool.record.provisioner == "local") {
+    if (!settings_.machine.engines) return {};
+    nodes.push_back(settings_.machine.engines());
+  } else {
+    for (const auto& [id, node] : nodes_)
+      if (node.record.workspace == pool.record.workspace && node.record.pool == pool.record.name &&
+          node.session)
+        nodes.push_back(node.engines);
+  }
+  const bool image = !task.container.image.empty();
+  const auto can = [&](const std::vector<std::string>& engines) {
+    return std::any_of(engines.begin(), engines.end(),
+                       [&](const std::string& one) { return (one == "rootfs") != image; });
+  };
+  if (nodes.empty() || std::any_of(nodes.begin(), nodes.end(), can)) return {};
+  if (image)
+    return fail(
+        ErrorCode::invalid,
+        fmt::format("task {} runs in an image, and no node of pool {} has podman or apptainer", task.name,
+                    pool.record.name),
+        "install one there (Debian: apt install podman), or use container: {rootfs: PATH}, which needs none");
+  return fail(ErrorCode::invalid,
+              fmt::format("task {} runs in a root file system of its own, and no node of pool {} allows that",
+                          task.name, pool.record.name),
+              "allow user namespaces there (sysctl kernel.unprivileged_userns_clone=1), or run as root");
+}
+
 Result<void> Controller::check_fits_ever(const Pool& pool, const JobSpec& spec) const {
   if (pool.record.provisioner == "none") return {};  // nodes join by themselves: it may grow
   for (const TaskSpec& task : spec.tasks) {
@@ -171,6 +203,8 @@ Result<Controller::Submitted> Controller::submit(const Caller& caller, JobSpec s
   Pool& pool = pools_.at(caller.workspace + "/" + *pool_name);
   for (TaskSpec& task : spec.tasks)
     if (task.nodes == 0) task.nodes = nodes_for_roles(pool, task);
+  for (const TaskSpec& task : spec.tasks)
+    if (auto engines = check_engines(pool, task); !engines) return fail(engines.error());
   if (auto fitting = check_fits_ever(pool, spec); !fitting) return fail(fitting.error());
 
   JobRecord record;

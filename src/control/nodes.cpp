@@ -145,6 +145,7 @@ void Controller::welcome(Node& node, SessionId session, const Hello& hello) {
   node.record.local = hello.local;
   node.record.shares_storage = hello.shares_storage;
   node.record.notes = hello.notes;
+  node.engines = hello.engines;
   if (node.record.total != hello.total) {
     for (std::uint32_t gpu = node.record.total.gpus; gpu < hello.total.gpus; ++gpu)
       node.gpus_free.insert(gpu);
@@ -296,6 +297,8 @@ void Controller::report(SessionId session, const Report& report) {
   }
   for (const ProcessStarted& started : report.started)
     if (node.attempts.contains(started.key)) process_started(started);
+  for (const auto& [key, is_silent] : report.silent)
+    if (node.attempts.contains(key)) fell_silent(id, key, is_silent);
   for (const ProcessEnded& ended : report.ended) {
     if (node.attempts.contains(ended.key)) {
       process_ended(id, ended);

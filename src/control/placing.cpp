@@ -266,7 +266,8 @@ launch::Placement Controller::placement_of(const Attempt& attempt) {
     placement.nodes.push_back(
         {attempt.record.node_names[n], node == nodes_.end() ? "" : node->second.record.address,
          attempt.record.gpus[n],
-         n < attempt.record.ports.size() ? attempt.record.ports[n] : std::vector<std::uint16_t>()});
+         n < attempt.record.ports.size() ? attempt.record.ports[n] : std::vector<std::uint16_t>(),
+         node == nodes_.end() ? "" : node->second.record.host});
   }
   return placement;
 }

@@ -95,6 +95,7 @@ struct StartOrder {
   std::string checkpoints;  // SLIPWAY_CHECKPOINT_DIR, under the data folder; empty: none
   std::vector<std::pair<std::string, std::string>> files;  // name in the attempt's folder, content
   Duration stop_grace{5'000'000};
+  Duration silence{0};  // above 0: the node says when none of its processes was heard of for so long
   bool behind =
       false;  // may have to wait on the node until what runs before it has ended; then it starts at once
   std::vector<ProcessStart> processes;
@@ -118,7 +119,8 @@ struct Hello {
   bool shares_storage = false;
   Resources total;
   std::vector<std::string> notes;
-  std::vector<AttemptKey> waiting;  // accepted, not yet started, in the order they will start
+  std::vector<std::string> engines;  // what it can run containers with; empty also where nobody looked
+  std::vector<AttemptKey> waiting;   // accepted, not yet started, in the order they will start
   std::vector<ProcessStarted> running;
   std::vector<ProcessEnded> ended;  // not yet acknowledged by forget
   std::vector<Prepared> prepared;   // not yet started
@@ -143,6 +145,7 @@ struct Report {
   std::vector<ProcessStarted> started;
   std::vector<ProcessEnded> ended;
   std::vector<Prepared> prepared;
+  std::vector<std::pair<AttemptKey, bool>> silent;  // fell silent (see StartOrder), or is no longer
   friend bool operator==(const Report&, const Report&) = default;
 };
 

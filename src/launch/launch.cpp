@@ -178,6 +178,7 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
     order.source = placement.source;
     order.files = files_of(gang, row);
     order.stop_grace = task.stop_grace;
+    order.silence = task.silence_timeout;
   }
   std::vector<std::size_t> gpus_used(gang.nodes());
   for (std::uint32_t rank = 0; rank < gang.members.size(); ++rank) {

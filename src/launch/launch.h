@@ -19,6 +19,7 @@ struct PlacedNode {
   std::string address;
   std::vector<std::uint32_t> gpus;   // indices given to this attempt
   std::vector<std::uint16_t> ports;  // those it found, as many as the order to prepare asked for
+  std::string host;                  // name of its machine
 };
 
 struct Placement {

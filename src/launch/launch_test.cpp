@@ -13,7 +13,8 @@ Placement placed_on(std::uint32_t nodes, const std::string& network = "127.64.0.
   placement.task_name = "sweep[3]";
   placement.secret = "5ec2e7";
   for (std::uint32_t i = 1; i <= nodes; ++i)
-    placement.nodes.push_back({fmt::format("lab-{}", i), fmt::format("{}{}", network, i), {}, {}});
+    placement.nodes.push_back(
+        {fmt::format("lab-{}", i), fmt::format("{}{}", network, i), {}, {}, fmt::format("host-{}", i)});
   return placement;
 }
 
@@ -275,6 +276,10 @@ TEST(Mpi, ALauncherAndAHelperOnEachOtherNode) {
   EXPECT_EQ(orders[0].processes[0].stdout_name, "stdout-launcher.txt");
   EXPECT_EQ(orders[2].processes[0].stdout_name, "stdout-node-2.txt");
   EXPECT_EQ(orders[0].files[0].second, "lab-1 slots=2\nlab-2 slots=2\nlab-3 slots=2\n");
+  Placement together = placed_on(2);
+  EXPECT_EQ(seen(alike(Toolkit::mpi, 2, 1), together, {"SLIPWAY_SHARED_MACHINE"})[0], "lab-1 (unset)");
+  together.nodes[1].host = together.nodes[0].host;
+  EXPECT_EQ(seen(alike(Toolkit::mpi, 2, 1), together, {"SLIPWAY_SHARED_MACHINE"})[0], "lab-1 yes");
   EXPECT_EQ(seen(alike(Toolkit::mpi, 2, 1), placed_on(2, "fd00::"), {"SLIPWAY_START_HOSTS"})[0],
             "lab-1 lab-1=[fd00::1]:1001,lab-2=[fd00::2]:2001");
 }

@@ -3,6 +3,8 @@
 // only the helper can resolve, so mpirun must ask it even for nodes of the same machine.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "launch/toolkits.h"
 
 namespace slipway::launch {
@@ -13,12 +15,20 @@ std::vector<std::uint16_t> its_port(const Gang& gang, std::uint32_t rank) {
   return {gang.port(gang.members[rank].node, 0)};
 }
 
+bool shares_machine(const Gang& gang) {
+  std::set<std::string> hosts;
+  for (const PlacedNode& node : gang.placement.nodes)
+    if (!hosts.insert(node.host).second) return true;
+  return false;
+}
+
 void tell(const Gang& gang, std::uint32_t, Environment& environment, Words&) {
   std::string hosts;
   for (std::uint32_t node = 0; node < gang.nodes(); ++node)
     hosts += fmt::format("{}{}={}", hosts.empty() ? "" : ",", gang.placement.nodes[node].name,
                          gang.endpoint(node, 0));
   environment["SLIPWAY_START_HOSTS"] = hosts;
+  if (shares_machine(gang)) environment["SLIPWAY_SHARED_MACHINE"] = "yes";
   environment["SLIPWAY_START_SECRET"] = gang.placement.secret;
   environment["SLIPWAY_PROCESSES_PER_NODE"] = std::to_string(gang.task.processes_per_node);
 }

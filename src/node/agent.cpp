@@ -20,6 +20,7 @@
 #include "base/overloaded.h"
 #include "base/random.h"
 #include "base/resident.h"
+#include "container/engines.h"
 #include "net/client.h"
 #include "net/loop.h"
 #include "node/core.h"
@@ -28,6 +29,7 @@
 #include "node/machine.h"
 #include "node/order.h"
 #include "node/ports.h"
+#include "node/silence.h"
 #include "node/staging.h"
 #include "node/storage.h"
 #include "node/worker.h"
@@ -217,9 +219,13 @@ class Agent {
   void on_keeper(FromKeeper message) {
     std::visit(Overloaded{
                    [&](KeeperList& list) { core_.keeper_connected(std::move(list), clock_.now()); },
-                   [&](ProcessStarted& started) { core_.started(started); },
+                   [&](ProcessStarted& started) {
+                     silence_.started(started.key, started.rank, started.pid);
+                     core_.started(started);
+                   },
                    [&](ProcessEnded& ended) {
                      explain(ended);
+                     silence_.ended(ended.key, ended.rank);
                      core_.ended(std::move(ended));
                    },
                },
@@ -344,7 +350,27 @@ class Agent {
     for (std::size_t i = 0; i < message.processes.size(); ++i)
       started_[{message.key, message.processes[i].rank}] = {message.processes[i].stderr_file,
                                                             start.order.processes[i].listens};
+    if (start.order.silence.count() > 0) watch_silence(message, start.order.silence);
     keeper_.send(std::move(message));
+  }
+
+  void watch_silence(const KeeperStart& start, Duration timeout) {
+    std::map<std::uint32_t, SilenceWatch::Process> processes;
+    for (const KeeperProcess& process : start.processes)
+      processes[process.rank] = {{process.stdout_file, process.stderr_file}, 0};
+    silence_.add(start.key, timeout, std::move(processes), clock_.now());
+    look_for_silence();
+  }
+
+  void look_for_silence() {
+    for (const auto& [key, is_silent] : silence_.look(clock_.now())) core_.silent(key, is_silent);
+    const std::optional<TimePoint> next = silence_.next();
+    silence_timer_ = next ? loop_.after(*next - clock_.now(),
+                                        [this] {
+                                          look_for_silence();
+                                          act();
+                                        })
+                          : nullptr;
   }
   void carry_out(effect::Stop& stop) { keeper_.send(KeeperStop{stop.key, stop.grace}); }
   void carry_out(effect::Forget& forget) {
@@ -392,6 +418,8 @@ class Agent {
   bool quitting_ = false;
   int exit_code_ = 0;
   std::optional<TimePoint> tick_at_;
+  SilenceWatch silence_;
+  std::shared_ptr<net::Loop::Timer> silence_timer_;
   std::shared_ptr<net::Loop::Timer> tick_timer_;
   std::shared_ptr<net::Loop::Timer> redial_timer_;
   std::shared_ptr<net::Loop::Timer> quit_timer_;
@@ -448,7 +476,9 @@ Result<int> run(AgentOptions options) {
                           .local = options.local,
                           .shares_storage = false,
                           .total = options.total,
-                          .notes = {}};
+                          .notes = {},
+                          // The service knows its own machine, and looks only when somebody asks.
+                          .engines = options.local ? std::vector<std::string>() : container::engines()};
   Agent agent(std::move(options), *url, std::move(node));
   const int code = agent.run();
   ::unlink(pid_file.c_str());

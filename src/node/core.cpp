@@ -69,6 +69,7 @@ void AgentCore::say_hello(TimePoint now) {
               .shares_storage = options_.shares_storage,
               .total = options_.total,
               .notes = options_.notes,
+              .engines = options_.engines,
               .waiting = {},
               .running = {},
               .ended = {},
@@ -103,6 +104,8 @@ void AgentCore::say_hello(TimePoint now) {
   heartbeat_due_ = false;
   ends_unsaid_ = false;
   effects_.emplace_back(effect::Send{*session_, std::move(hello)});
+  for (const auto& [key, attempt] : attempts_)
+    if (attempt.silent) report_.silent.emplace_back(key, true);
 }
 
 void AgentCore::received(SessionId session, ToAgent message, TimePoint now) {
@@ -151,7 +154,8 @@ bool AgentCore::may_hold_report(TimePoint now) const {
 }
 
 std::vector<Effect> AgentCore::take_effects(TimePoint now) {
-  const bool has_news = !report_.started.empty() || !report_.ended.empty() || !report_.prepared.empty();
+  const bool has_news = !report_.started.empty() || !report_.ended.empty() || !report_.prepared.empty() ||
+                        !report_.silent.empty();
   if (has_news && !report_since_) report_since_ = now;
   if (welcome_ && (heartbeat_due_ || (has_news && !may_hold_report(now)))) {
     report_.number = ++report_number_;
@@ -352,6 +356,13 @@ void AgentCore::adopt(const KeeperList& list) {
 void AgentCore::started(const ProcessStarted& start) {
   Attempt& attempt = attempt_of(start.key);
   note_start(attempt, process_of(attempt, start.rank), start);
+}
+
+void AgentCore::silent(const AttemptKey& key, bool is_silent) {
+  const auto found = attempts_.find(key);
+  if (found == attempts_.end()) return;
+  found->second.silent = is_silent;
+  if (hello_said_) report_.silent.emplace_back(key, is_silent);
 }
 
 void AgentCore::ended(ProcessEnded end) {

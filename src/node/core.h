@@ -79,6 +79,7 @@ class AgentCore {
     bool shares_storage = false;
     Resources total;
     std::vector<std::string> notes;  // the keeper's are added to them
+    std::vector<std::string> engines;
   };
   explicit AgentCore(Options options);
 
@@ -102,6 +103,9 @@ class AgentCore {
   // The answer to effect::Stage, in any order; with a problem where it failed. It is said to the service
   // where that asked for it; for an order to start it ends the attempt as start_failed, not the user's fault.
   void staged(Prepared result, TimePoint now);
+
+  // Of an attempt that asked for it: none of its processes here was heard of for long, or again.
+  void silent(const AttemptKey& key, bool is_silent);
 
   // Heartbeats and silence. Call at wake_at() or later; calling early is harmless.
   void tick(TimePoint now);
@@ -128,6 +132,7 @@ class AgentCore {
     bool ordered = false;              // to start; before, it is only being prepared
     bool handed = false;               // given to the keeper, its order with it
     bool waits = false;                // there, for room
+    bool silent = false;
     StartOrder order;
     std::optional<Duration> stop;  // asked while there was no keeper to tell
     std::vector<Process> processes;

@@ -30,6 +30,7 @@ struct Gang {
   std::string secret;
   std::uint32_t processes_per_node = 1;
   std::string hostfile;
+  bool shares_machine = false;  // two of its nodes are on one
 
   const GangNode& self() const { return nodes[own]; }
   bool is_loopback() const;  // every address is one of the machine itself

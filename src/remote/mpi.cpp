@@ -28,16 +28,18 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 void add_transport(std::vector<std::string>& argv, const Gang& gang, const MpiLaunch& launch) {
-  if (gang.is_loopback()) {
-    // No shared memory: its files are named by machine and place on the node, so that the ranks of two nodes
-    // on one machine would take each other's.
+  // No shared memory between nodes on one machine: it is laid out by machine and place on the node, so that
+  // the ranks of two nodes would take each other's.
+  if (gang.nodes.size() > 1 && (gang.is_loopback() || gang.shares_machine)) {
     add_parameter(argv, "pml", "ob1");
     add_parameter(argv, "btl", "self,tcp");
+  }
+  if (gang.is_loopback()) {
     add_parameter(argv, "btl_tcp_if_include", "lo");
     add_parameter(argv, "oob_tcp_if_include", "lo");
     return;
   }
-  if (launch.for_horovod) {
+  if (launch.for_horovod && !gang.shares_machine) {
     add_parameter(argv, "pml", "ob1");
     add_parameter(argv, "btl", "^openib");
   }

@@ -157,6 +157,7 @@ StartOrder start_from(const Json& json) {
   value.checkpoints = json.at("checkpoints").get<std::string>();
   if (json.contains("files")) value.files = files_from(json.at("files"));
   value.stop_grace = duration_at(json, "stop_grace");
+  if (json.contains("silence")) value.silence = duration_at(json, "silence");
   value.behind = json.at("behind").get<bool>();
   for (const Json& item : json.at("processes")) value.processes.push_back(process_from(item));
   return value;
@@ -181,6 +182,7 @@ std::string text_of(const Hello& value) {
                      {"shares_storage", value.shares_storage},
                      {"total", to_json(value.total)},
                      {"notes", value.notes},
+                     {"engines", value.engines},
                      {"waiting", keys_json(value.waiting)},
                      {"running", list_json(value.running)},
                      {"ended", list_json(value.ended)},
@@ -198,6 +200,7 @@ Hello hello_from(const Json& json) {
   value.shares_storage = json.at("shares_storage").get<bool>();
   value.total = resources_from(json.at("total"));
   value.notes = json.at("notes").get<std::vector<std::string>>();
+  if (json.contains("engines")) value.engines = json.at("engines").get<std::vector<std::string>>();
   value.waiting = keys_from(json.at("waiting"));
   for (const Json& item : json.at("running")) value.running.push_back(started_from(item));
   for (const Json& item : json.at("ended")) value.ended.push_back(ended_from(item));
@@ -287,6 +290,7 @@ void put(std::string& out, const StartOrder& value) {
   put_field(out, "workdir", value.workdir);
   put_field(out, "source", value.source);
   put_field(out, "checkpoints", value.checkpoints);
+  if (value.silence.count() > 0) fmt::format_to(Out(out), R"(,"silence":{})", value.silence.count());
   if (!value.files.empty()) put_files(out, value.files);
   put_list(out, "processes", value.processes, [&](const ProcessStart& process) { put(out, process); });
   out += '}';
@@ -297,6 +301,10 @@ std::string text_of(const Report& value) {
   put_list(out, "started", value.started, [&](const ProcessStarted& started) { put(out, started); });
   put_list(out, "ended", value.ended, [&](const ProcessEnded& ended) { put(out, ended); });
   if (!value.prepared.empty()) out += ",\"prepared\":" + wire::dump(list_json(value.prepared));
+  if (!value.silent.empty())
+    put_list(out, "silent", value.silent, [&](const auto& one) {
+      fmt::format_to(Out(out), R"(["{}",{}])", to_string(one.first), one.second);
+    });
   return out + "}";
 }
 Report report_from(const Json& json) {
@@ -306,6 +314,9 @@ Report report_from(const Json& json) {
   for (const Json& item : json.at("ended")) value.ended.push_back(ended_from(item));
   if (json.contains("prepared"))
     for (const Json& item : json.at("prepared")) value.prepared.push_back(prepared_from(item));
+  if (json.contains("silent"))
+    for (const Json& item : json.at("silent"))
+      value.silent.emplace_back(key_at(item.at(0)), item.at(1).get<bool>());
   return value;
 }
 

@@ -150,11 +150,12 @@ TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
   hello.name = "lab-1";
   hello.total = {1000, 5, 1};
   hello.notes = {"one"};
+  hello.engines = {"podman"};
   hello.waiting = {key};
   hello.running = {{key, 1, 99, time}};
   hello.ended = {ended};
   hello.prepared = {{key, {31001, 31002}, "ab12", "no room"}};
-  const Report report{9, {{key, 0, 12, time}}, {ended}, hello.prepared};
+  const Report report{9, {{key, 0, 12, time}}, {ended}, hello.prepared, {{key, true}}};
   for (const FromAgent& message : {FromAgent(hello), FromAgent(report)})
     EXPECT_EQ(parse_from_agent(format(message)).value(), message);
   StartOrder start;
@@ -162,6 +163,7 @@ TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
   start.folder = "workspaces/default/jobs/job_7/t.3";
   start.behind = true;
   start.checkpoints = "workspaces/default/jobs/job_7/_checkpoints/t";
+  start.silence = Duration(7);
   start.files = {{"hostfile", "lab-1 slots=2\n"}};
   start.processes = {{1,
                       {"a", "b=c"},

@@ -1,4 +1,4 @@
-"""Horovod with TensorFlow under mpirun. Not among the others: its environment takes 17 minutes to compile."""
+"""Horovod with TensorFlow under mpirun and over Gloo. Not among the others: its environment takes 17 minutes to compile."""
 
 import unittest
 
@@ -10,6 +10,10 @@ class Horovod(EqualRanks, FrameworkCase):
     framework = "horovod"
     example, program, numbers = "horovod.yaml", "horovod_train.py", ["OMPI_COMM_WORLD_RANK", "HOROVOD_RANK"]
     launcher_speaks = True
+
+
+class HorovodOverGloo(Horovod):
+    environment = {"SLIPWAY_HOROVOD": "gloo"}
 
 
 if __name__ == "__main__":

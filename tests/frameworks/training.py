@@ -40,7 +40,7 @@ class Training:
     def said(self, process, attempt=None):
         """What a process has written so far; of the last attempt unless told otherwise. Without mpirun's tags."""
         query = {"process": process, **({"attempt": attempt} if attempt else {})}
-        return re.sub(r"^\[\d+,\d+\]<stdout>: ?", "", self.service.log(self.job, self.task, **query), flags=re.MULTILINE)
+        return re.sub(r"^\[(?:\d+,)?\d+\]<stdout>: ?", "", self.service.log(self.job, self.task, **query), flags=re.MULTILINE)
 
     def complaints(self):
         return repr(self.service.run("logs", f"{self.job}/{self.task}", "--stderr"))
@@ -90,6 +90,7 @@ class Training:
 class FrameworkCase(SharedServiceCase):
     pool_nodes = 4
     framework = ""  # an environment of tools/frameworks
+    environment = {}
 
     @classmethod
     def setUpClass(cls):
@@ -97,7 +98,7 @@ class FrameworkCase(SharedServiceCase):
         super().setUpClass()
 
     def start(self, example, task="train", **environment):
-        environment = {"PATH": self.path, "SLIPWAY_DATA": "synthetic", **environment}
+        environment = {"PATH": self.path, "SLIPWAY_DATA": "synthetic", **self.environment, **environment}
         settings = [word for name, value in environment.items() for word in ("--set", f"environment.{name}={value}")]
         job = self.s.ok("job", "submit", os.path.join(EXAMPLES, example), "-o", "quiet", *settings).out.strip()
         return Training(self.s, job, task)
