@@ -84,6 +84,10 @@ SLIPWAY_IN_CHILD bool write_zero(int procs) { return ::write(procs, "0", 1) == 1
 SLIPWAY_IN_CHILD void execute(Plan& plan) {
   int forbidden = 0;
   for (const std::string& program : plan.programs) {
+    // Asking first costs a tenth of an attempt to execute what is not there, and PATH may be long.
+    if (plan.programs.size() > 1 && ::access(program.c_str(), F_OK) != 0 &&
+        (errno == ENOENT || errno == ENOTDIR))
+      continue;
     ::execve(program.c_str(), plan.argv.data(), plan.environment.data());
     if (errno == EACCES)
       forbidden = errno;
