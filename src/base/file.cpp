@@ -86,6 +86,16 @@ Result<void> make_folders(const std::string& path, unsigned mode) {
   return fail(system_error("cannot create folder " + path, error));
 }
 
+std::string own_program() {
+  char path[4096];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
+  std::string program = size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "slipway";
+  // So the system marks a file that was replaced, by an update, while it runs.
+  constexpr std::string_view mark = " (deleted)";
+  if (program.ends_with(mark)) program.resize(program.size() - mark.size());
+  return program;
+}
+
 Result<FileLock> FileLock::take(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return fail(system_error("cannot open " + path, errno));

@@ -41,6 +41,9 @@ Result<void> write_file_durably(const std::string& path, std::string_view conten
 Result<void> write_all(int fd, std::string_view content, const std::string& name);
 Result<void> make_folders(const std::string& path, unsigned mode = 0755);
 
+// Where this program lies, for commands that run a part of it.
+std::string own_program();
+
 // A lock on a file, held while the object lives; the file names the holder's pid.
 class FileLock {
  public:

@@ -93,10 +93,4 @@ std::string last_lines_of(const std::string& path) {
   return text;
 }
 
-std::string own_program() {
-  char path[PATH_MAX];
-  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
-  return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "slipway";
-}
-
 }  // namespace slipway::node

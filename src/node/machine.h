@@ -13,8 +13,6 @@ std::string host_name();
 // The address this machine uses towards another; 127.0.0.1 when there is no way to it. Sends nothing.
 std::string address_towards(const std::string& host, std::uint16_t port);
 
-// Where this program lies, for commands that run a part of it.
-std::string own_program();
 // The last lines of a file, as many as are worth telling; "" where it cannot be read.
 std::string last_lines_of(const std::string& path);
 

@@ -219,14 +219,4 @@ std::string quote(const std::vector<std::string>& words) {
   return line;
 }
 
-std::string own_program() {
-  char path[PATH_MAX + 1] = {};
-  const ssize_t size = ::readlink("/proc/self/exe", path, PATH_MAX);
-  std::string program = size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "slipway";
-  // So the system marks a file that was replaced, by an update, while it runs.
-  constexpr std::string_view mark = " (deleted)";
-  if (program.ends_with(mark)) program.resize(program.size() - mark.size());
-  return program;
-}
-
 }  // namespace slipway::remote

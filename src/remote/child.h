@@ -55,7 +55,5 @@ Error execute(const std::string& program, const std::vector<std::string>& argv, 
 
 // The words as one line for the shell, each quoted.
 std::string quote(const std::vector<std::string>& words);
-// The program of this process, as a path.
-std::string own_program();
 
 }  // namespace slipway::remote

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <list>
 
+#include "base/file.h"
 #include "net/loop.h"
 #include "net/server.h"
 #include "remote/child.h"

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "remote/child.h"
 #include "remote/find_mpi.h"
 #include "remote/launch.h"

@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 import unittest
 
-from harness import SLIPWAY, SlipwayCase, is_alive, read_line, wait_until
+from harness import SLIPWAY, SlipwayCase, is_alive, job, read_line, shell, wait_until
 
 PROGRAMS = ["sh", "cat", "id", "ls", "mkdir", "mount", "sleep", "touch"]
 NOBODY = 65534
@@ -256,6 +256,29 @@ class Rootfs(ContainCase):
              'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all "$@"', "_", *inner]))
         self.assertEqual(ran.returncode, 126, ran)
         self.assertIn("sysctl -w user.max_user_namespaces", ran.stderr)
+
+
+@unittest.skipUnless(may_mount(), "mount namespaces are not allowed here")
+class Jobs(ContainCase):
+    def test_a_gang_in_a_root_of_its_own(self):
+        s = self.service()
+        s.pool("lab", 2)
+        command = "cat /etc/marker; echo $RANK of $WORLD_SIZE > $SLIPWAY_OUTPUTS/rank-$RANK; echo x > /new || echo read-only; exit $RANK"
+        submitted = s.submit(job(shell("t", command, nodes=2, toolkit="torch", container={"rootfs": self.rootfs})))
+        self.assertEqual(s.wait_for(submitted)["state"], "failed")
+        task = s.get(f"/v1/jobs/{submitted}/tasks/t")
+        self.assertEqual((task["exit_code"], task["reason"]), (1, "rank 1 on lab-2 exited with code 1"))
+        self.assertEqual(s.log(submitted, "t", process=1), "another root\nread-only\n")
+        self.assertEqual(s.ok("files", "get", f"{submitted}/t", "outputs/rank-1").out, "1 of 2\n")
+
+    @unittest.skipIf(shutil.which("podman") or shutil.which("apptainer") or shutil.which("singularity"), "there is an engine")
+    def test_an_image_without_an_engine_is_refused_at_submit(self):
+        s = self.service()
+        s.pool("lab", 1)
+        answer = s.ask("POST", "/v1/jobs", job(shell("t", "true", container={"image": "debian"})))
+        self.assertEqual(answer.status, 400, answer)
+        self.assertIn("no node of pool lab has podman or apptainer", answer.json["detail"])
+        self.assertIn("apt install podman", answer.json["hint"])
 
 
 class Image(ContainCase):
