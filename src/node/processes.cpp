@@ -18,6 +18,8 @@ namespace slipway::node {
 namespace {
 
 constexpr Duration kill_again_after{1'000'000};
+constexpr std::ptrdiff_t made_max =
+    4;  // the attempt's own, its outputs, its checkpoints, the job's shared one
 
 ProcessUse use_of(const rusage& usage) {
   const auto duration = [](const timeval& time) { return Duration(time.tv_sec * 1'000'000 + time.tv_usec); };
@@ -153,14 +155,18 @@ void Processes::start_process(const KeeperStart& start, const KeeperProcess& pro
                              .tag = identity_.tag(serial),
                              .group = cgroups_.folder_fd(slot),
                              .memory_procs = *memory_procs,
-                             .made_before = shared_folder_};
+                             .made_before = made_};
   const auto pid = spawn(process, options);
   if (!pid) {
     cgroups_.give_back(slot);
     return start_failed(start, process.rank, pid.error().what, pid.error().users_fault);
   }
-  for (const std::string& folder : process.folders)
-    if (!folder.starts_with(process.folders.front())) shared_folder_ = folder;
+  for (const std::string& folder : process.folders) {
+    if (folder == process.working_folder) continue;
+    std::erase(made_, folder);
+    made_.push_back(folder);
+  }
+  if (std::ssize(made_) > made_max) made_.erase(made_.begin(), made_.end() - made_max);
   const TimePoint now = clock_.now();
   Process& made = running_[serial];
   made.key = start.key;

@@ -98,7 +98,7 @@ class Processes {
   const Clock& clock_;
 
   Serial last_serial_ = 0;
-  std::string shared_folder_;  // the last that was made outside of an attempt's own folder
+  std::vector<std::string> made_;  // the last folders that several processes share
   Room room_;
   std::map<AttemptKey, KeeperStart> waiting_;  // for room
   std::vector<KeeperStart> pending_;           // their intents are in the journal's buffer

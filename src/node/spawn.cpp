@@ -110,8 +110,10 @@ SLIPWAY_IN_CHILD Step prepare_and_execute(Plan& plan) {
   bool is_first = true;
   for (const std::string& folder : process.folders) {
     plan.failed_path = folder.c_str();
-    if (folder == options.made_before) continue;
-    if (!make_folder(plan, is_first ? folder.c_str() : from_first(process, folder))) return Step::folder;
+    const bool made_before = std::find(options.made_before.begin(), options.made_before.end(), folder) !=
+                             options.made_before.end();
+    if (!made_before && !make_folder(plan, is_first ? folder.c_str() : from_first(process, folder)))
+      return Step::folder;
     if (is_first && ::chdir(folder.c_str()) != 0) return Step::folder;
     is_first = false;
   }
