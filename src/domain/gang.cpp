@@ -97,7 +97,7 @@ bool is_waited_for(const TaskSpec& task, const Member& member) {
 }
 
 bool matters(const TaskSpec& task, const Member& member) {
-  return task.toolkit != Toolkit::tensorflow || member.role != "evaluator";
+  return task.toolkit != Toolkit::tensorflow || member.role != "evaluator" || task.ends_with == member.role;
 }
 
 }  // namespace slipway
