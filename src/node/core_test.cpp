@@ -389,5 +389,65 @@ TEST_F(AgentCoreTest, Refused) {
   EXPECT_EQ(deeds(), (Words{"hello", "close", "quit the name is taken"}));
 }
 
+PrepareOrder preparing(std::uint32_t index) {
+  PrepareOrder order;
+  order.key = key(index);
+  order.ports = 1;
+  return order;
+}
+
+TEST_F(AgentCoreTest, AGangIsPreparedFirstAndStartedWithoutStagingAgain) {
+  join();
+  say({.prepare = {preparing(1)}});
+  EXPECT_EQ(deeds(), Words{"stage 1"});
+  say({.prepare = {preparing(1)}});
+  EXPECT_EQ(deeds(), Words{}) << "it is at it";
+  core.staged({key(1), {31001}, "5ec2e7", {}}, now);
+  EXPECT_EQ(deeds(), Words{"report 1 =1"});
+  EXPECT_EQ(std::get<Report>(sent.back()).prepared[0].ports, std::vector<std::uint16_t>{31001});
+  say({.prepare = {preparing(1)}});
+  EXPECT_EQ(deeds(), Words{"report 2 =1"}) << "asked again, it says so again";
+  say({.start = {with_source(1)}});
+  EXPECT_EQ(deeds(), Words{"start 1"});
+}
+
+TEST_F(AgentCoreTest, WhatIsPreparedIsSaidInHelloAndGivenUpWhenStopped) {
+  join();
+  say({.prepare = {preparing(1), preparing(2), preparing(3)}});
+  EXPECT_EQ(deeds(), (Words{"stage 1", "stage 2", "stage 3"}));
+  core.staged({key(1), {31001}, "5ec2e7", {}}, now);
+  core.staged({key(2), {}, {}, "no room"}, now);
+  EXPECT_EQ(deeds(), Words{"report 1 =1 =2:no room"});
+  core.disconnected(one);
+  core.connected(two, now);
+  EXPECT_EQ(deeds(), Words{"hello"});
+  const Hello& hello = std::get<Hello>(sent.back());
+  ASSERT_EQ(hello.prepared.size(), 2u);
+  EXPECT_EQ(hello.prepared[1].problem, "no room");
+  EXPECT_TRUE(hello.waiting.empty()) << "nothing of it was ordered to start";
+  core.received(two, Welcome{}, now);
+  Orders orders{.number = 1, .start = {}, .stop = {{key(1)}, {key(3)}}};
+  core.received(two, orders, now);
+  EXPECT_EQ(deeds(), (Words{"release 1", "release 3"})) << "and no end is told: nothing ran";
+  core.staged({key(3), {31003}, "x", {}}, now);
+  EXPECT_EQ(deeds(), Words{"release 3"}) << "found too late";
+}
+
+TEST_F(AgentCoreTest, SilenceIsToldAndToldAgainAfterALostConnection) {
+  join();
+  say({.start = {order(1)}});
+  start(1);
+  deeds();
+  core.silent(key(1), true);
+  deeds();
+  EXPECT_EQ(std::get<Report>(sent.back()).silent, (std::vector<std::pair<AttemptKey, bool>>{{key(1), true}}));
+  core.disconnected(one);
+  core.connected(SessionId{2}, now);
+  deeds();
+  core.received(SessionId{2}, Welcome{}, now);
+  deeds();
+  EXPECT_EQ(std::get<Report>(sent.back()).silent.size(), 1u);
+}
+
 }  // namespace
 }  // namespace slipway::node
