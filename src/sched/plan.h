@@ -3,9 +3,9 @@
 //
 // Order is priority, then age (the job's number). A task starts on all its nodes at once or waits. One too
 // large for the free room lets smaller ones pass until it has waited `reserve_after`; from then on room is
-// kept for it as it becomes free, so that it cannot starve, and others run only beside it. Entries that ask for the same shape are looked
-// at together: when the first does not fit, none of them does, so a plan costs what it places, not what is
-// queued.
+// kept for it as it becomes free, so that it cannot starve, and others run only beside it. Entries that ask
+// for the same shape are looked at together: when the first does not fit, none of them does, so a plan costs
+// what it places, not what is queued.
 #include <functional>
 #include <map>
 #include <optional>
