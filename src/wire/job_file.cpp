@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/sha256.h"
@@ -141,8 +140,8 @@ using Files = std::vector<std::pair<std::string, std::string>>;
 
 void read_files(FieldReader& reader, Files& files) {
   for (auto& [name, from] : reader.text_map("files")) {
-    const auto same =
-        std::find_if(files.begin(), files.end(), [&](const auto& one) { return one.first == name; });
+    auto same = files.begin();
+    while (same != files.end() && same->first != name) ++same;
     if (same == files.end())
       files.emplace_back(name, from);
     else if (same->second != from)
