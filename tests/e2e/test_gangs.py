@@ -169,8 +169,8 @@ class Gangs(SharedServiceCase):
     def test_one_that_computes_or_writes_is_not_silent(self):
         submitted, ended = self.run_job(
             shell("busy", "[ {rank} = 0 ] && exec sleep 1000; while :; do :; done", nodes=2, toolkit="torch",
-                  silence_timeout="0.4s", max_wall_time="2s"),
-            shell("talks", "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done", silence_timeout="0.5s"))
+                  silence_timeout="1s", max_wall_time="4s"),
+            shell("talks", "for i in $(seq 13); do echo $i; sleep 0.3; done", silence_timeout="3s"))
         self.assertIn("max_wall_time", self.attempts(submitted, "busy")[0]["detail"])
         self.assertEqual(self.s.task(submitted, "talks")["state"], "succeeded")
 
@@ -259,7 +259,7 @@ class Limits(SlipwayCase):
         agent = s.agent("lab-2")
         s.kill(agent, sig=19)
         self.addCleanup(s.kill, agent, sig=18)
-        submitted = s.submit(job(shell("t", "true", nodes=2, toolkit="torch", start_timeout="0.5s")))
+        submitted = s.submit(job(shell("t", "true", nodes=2, toolkit="torch", start_timeout="2s")))
         wait_until(lambda: s.task(submitted, "t")["reason"], what="the time-out")
         self.assertEqual(s.task(submitted, "t")["reason"],
                          "not all had started within start_timeout: 0 on lab-1 (was ready), 1 on lab-2 (never got ready)")
