@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/search_path.h"
+
 namespace slipway::container {
 namespace {
 
@@ -50,17 +52,9 @@ Error explain(const std::string& command, const std::vector<std::string>& tried,
 }  // namespace
 
 std::vector<std::string> files_to_try(const std::string& command, const Environment& environment) {
-  if (command.find('/') != std::string::npos) return {command};
   const auto found = environment.find("PATH");
-  const std::string path = found != environment.end() ? found->second : "/usr/local/bin:/usr/bin:/bin";
-  std::vector<std::string> files;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    const std::string folder = path.substr(begin, end - begin);
-    files.push_back(folder.empty() ? "./" + command : fmt::format("{}/{}", folder, command));
-    begin = end + 1;
-  }
-  return files;
+  return slipway::files_to_try(
+      command, found != environment.end() ? std::string_view(found->second) : default_search_path);
 }
 
 std::string find_program(const std::string& command, const Environment& environment) {

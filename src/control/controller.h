@@ -256,12 +256,12 @@ class Controller {
   static void fill_processes(Attempt& attempt, const TaskSpec& spec);
   launch::Placement placement_of(const Attempt& attempt);
   std::vector<StartOrder> orders_of(const Attempt& attempt);
-  void order_preparing(Attempt& attempt, std::uint32_t node_place);
+  std::vector<PrepareOrder> preparing_orders_of(const Attempt& attempt);
   void launch_attempt(Attempt& attempt);
   Result<std::shared_ptr<const TaskSpec>> spec_of(JobId job, std::uint32_t group);
 
   // attempts (attempts.cpp, gangs.cpp)
-  void process_prepared(NodeId node, const Prepared& prepared);
+  void process_prepared(Node& node, const Prepared& prepared);
   void fell_silent(NodeId node, const AttemptKey& key, bool is_silent);
   void begin_ending(Attempt& attempt);
   void settle_unstarted();

@@ -8,21 +8,21 @@
 
 namespace slipway::control {
 
-void Controller::order_preparing(Attempt& attempt, std::uint32_t node_place) {
+std::vector<PrepareOrder> Controller::preparing_orders_of(const Attempt& attempt) {
   const auto spec = spec_of(attempt.record.key.task.job, attempt.record.key.task.group);
-  if (!spec) {
-    store_problem_ = spec.error();
-    return;
-  }
-  std::vector<PrepareOrder> orders = launch::prepare(**spec, placement_of(attempt));
-  orders_to(nodes_.at(attempt.record.nodes[node_place])).prepare.push_back(std::move(orders[node_place]));
+  if (spec) return launch::prepare(**spec, placement_of(attempt));
+  store_problem_ = spec.error();
+  return {};
 }
 
-void Controller::process_prepared(NodeId node_id, const Prepared& prepared) {
+void Controller::process_prepared(Node& node, const Prepared& prepared) {
   Attempt* attempt = find_attempt(prepared.key);
-  if (!attempt || attempt->record.is_launched || attempt->stopping) return;
-  const std::uint32_t place = place_of(*attempt, node_id);
-  if (place >= attempt->record.nodes.size() || attempt->prepared[place]) return;
+  if (!attempt || !node.attempts.contains(prepared.key)) {  // for nothing: it may let go of its ports
+    orders_to(node).stop.push_back({prepared.key, Duration(0)});
+    return;
+  }
+  const std::uint32_t place = place_of(*attempt, node.record.id);
+  if (attempt->record.is_launched || attempt->stopping || attempt->prepared[place]) return;
   if (!prepared.problem.empty()) {
     attempt->users_fault = false;
     return stop_attempt(*attempt, EndReason::start_failed,

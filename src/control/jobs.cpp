@@ -60,16 +60,27 @@ Result<std::string> Controller::choose_pool(const Caller& caller, const std::str
   return std::string("local");
 }
 
-// The least number of nodes on which the roles of a gang fit; more than there are when they never do.
+// The least number of nodes on which the roles of a gang fit; one for each process when they never do.
 std::uint32_t Controller::nodes_for_roles(const Pool& pool, const TaskSpec& task) const {
-  std::uint32_t processes = 0;
-  for (const RoleSpec& role : task.roles) processes += role.count;
   Resources largest = pool.record.per_node;
-  for (const auto& [id, node] : nodes_)
-    if (node.record.workspace == pool.record.workspace && node.record.pool == pool.record.name &&
-        !node.removing && node.record.total.cores >= largest.cores)
-      largest = node.record.total;
-  for (std::uint32_t nodes = 1; nodes < processes; ++nodes)
+  std::uint32_t there = 0, processes = 0;
+  for (const auto& [id, node] : nodes_) {
+    if (node.record.workspace != pool.record.workspace || node.record.pool != pool.record.name ||
+        node.removing)
+      continue;
+    ++there;
+    if (node.record.total.cores >= largest.cores) largest = node.record.total;
+  }
+  std::uint64_t cores = 0;
+  for (const RoleSpec& role : task.roles) {
+    processes += role.count;
+    cores += std::uint64_t{role.count} * role.resources.cores;
+    if (!fits(role.resources, largest)) there = 0;
+  }
+  // No number below what the cores need can do, and none above what the pool has is worth trying.
+  const auto least =
+      static_cast<std::uint32_t>(std::max<std::uint64_t>(1, cores / std::max<Millicores>(1, largest.cores)));
+  for (std::uint32_t nodes = least; nodes < std::min(processes, there + 1); ++nodes)
     if (fits(need_per_node(task, nodes), largest)) return nodes;
   return processes;
 }

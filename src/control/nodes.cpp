@@ -184,12 +184,7 @@ void Controller::reconcile(Node& node, const Hello& hello, bool same_instance) {
   }
   for (const AttemptKey& key : hello.waiting)
     if (!ours.contains(key)) node.cleaning[key];
-  for (const Prepared& prepared : hello.prepared) {
-    if (ours.contains(prepared.key))
-      process_prepared(id, prepared);
-    else
-      orders_to(node).stop.push_back({prepared.key, Duration(0)});
-  }
+  for (const Prepared& prepared : hello.prepared) process_prepared(node, prepared);
   for (const ProcessEnded& ended : hello.ended) {
     if (ours.contains(ended.key))
       process_ended(id, ended);
@@ -207,8 +202,10 @@ void Controller::settle_with(Node& node, const Hello& hello, const AttemptKey& k
   Attempt* attempt = find_attempt(key);
   if (!attempt || !node.attempts.contains(key)) return;
   if (!attempt->record.is_launched) {
-    if (!attempt->stopping && !attempt->prepared[place_of(*attempt, node.record.id)])
-      order_preparing(*attempt, place_of(*attempt, node.record.id));
+    const std::uint32_t place = place_of(*attempt, node.record.id);
+    if (attempt->stopping || attempt->prepared[place]) return;
+    std::vector<PrepareOrder> orders = preparing_orders_of(*attempt);
+    if (!store_problem_) orders_to(node).prepare.push_back(std::move(orders[place]));
     return;
   }
   const bool waits = std::find(hello.waiting.begin(), hello.waiting.end(), key) != hello.waiting.end();
@@ -289,12 +286,7 @@ void Controller::report(SessionId session, const Report& report) {
   // A node that is alive says something at every heartbeat; the answers are ours, so no timer is needed.
   if (node.sent_at + heartbeat_of(node) / 2 <= now_) orders_to(node);
   const NodeId id = node.record.id;
-  for (const Prepared& prepared : report.prepared) {
-    if (node.attempts.contains(prepared.key))
-      process_prepared(id, prepared);
-    else
-      orders_to(node).stop.push_back({prepared.key, Duration(0)});
-  }
+  for (const Prepared& prepared : report.prepared) process_prepared(node, prepared);
   for (const ProcessStarted& started : report.started)
     if (node.attempts.contains(started.key)) process_started(started);
   for (const auto& [key, is_silent] : report.silent)

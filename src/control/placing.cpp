@@ -219,7 +219,9 @@ void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, std::vector<Nod
   touch(attempt);
   if (!attempt.record.is_launched) {
     timers_.insert({now_ + (*spec)->start_timeout, TimerKind::start_timeout, attempt.record.key, {}, {}});
-    for (std::uint32_t n = 0; n < nodes.size(); ++n) order_preparing(attempt, n);
+    std::vector<PrepareOrder> orders = preparing_orders_of(attempt);
+    for (std::uint32_t n = 0; n < orders.size(); ++n)
+      orders_to(nodes_.at(nodes[n])).prepare.push_back(std::move(orders[n]));
     return;
   }
   const std::vector<StartOrder> orders = orders_of(attempt);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 
 namespace slipway {
 namespace {
@@ -21,13 +23,16 @@ std::vector<Member> with_roles(const TaskSpec& task, std::uint32_t nodes) {
     return order_of(a->name) < order_of(b->name);
   });
   std::vector<Member> members;
-  std::vector<Resources> load(nodes);
   std::vector<std::uint32_t> count(nodes);
+  using Load = std::pair<Resources, std::uint32_t>;  // of a node; the least first, then the lowest
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
+  for (std::uint32_t node = 0; node < nodes; ++node) loads.push({{}, node});
   for (const RoleSpec* role : roles)
     for (std::uint32_t index = 0; index < role->count; ++index) {
-      const auto node = static_cast<std::uint32_t>(std::min_element(load.begin(), load.end()) - load.begin());
+      const auto [load, node] = loads.top();
+      loads.pop();
       members.push_back({role->name, index, node, count[node]++, role->resources});
-      load[node] = load[node] + role->resources;
+      loads.push({load + role->resources, node});
     }
   return members;
 }

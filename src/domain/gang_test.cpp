@@ -51,6 +51,11 @@ TEST(Gang, EachGoesWhereLeastIsAskedFor) {
   EXPECT_EQ(need_per_node(task, 1), (Resources{.cores = 7000}));
 }
 
+TEST(Gang, ALargeOneIsDealtOutAtOnce) {
+  const TaskSpec task = tensorflow({role("worker", 100'000, 1)});
+  EXPECT_EQ(gang_of(task, 50'000).back().node, 49'999u);
+}
+
 TEST(Gang, ALauncherHasRoomForAllItStarts) {
   TaskSpec task;
   task.toolkit = Toolkit::mpi;

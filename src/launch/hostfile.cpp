@@ -1,6 +1,4 @@
 // A host file and DeepSpeed's variables, for frameworks that are told no more than who the hosts are.
-#include <fmt/format.h>
-
 #include "launch/toolkits.h"
 
 namespace slipway::launch {
@@ -8,11 +6,7 @@ namespace {
 
 void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words) {
   const Member& self = gang.members[rank];
-  const std::string port = std::to_string(gang.port(0, 0));
-  words.emplace_back("master_addr", gang.address(0));
-  words.emplace_back("master_port", port);
-  environment["MASTER_ADDR"] = gang.address(0);
-  environment["MASTER_PORT"] = port;
+  tell_master(gang, environment, words);
   environment["RANK"] = std::to_string(rank);
   environment["WORLD_SIZE"] = std::to_string(gang.members.size());
   environment["LOCAL_RANK"] = std::to_string(self.local);
@@ -21,12 +15,7 @@ void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words&
   environment["CROSS_SIZE"] = std::to_string(gang.nodes());
 }
 
-std::string hosts(const Gang& gang) {
-  std::string lines;
-  for (const PlacedNode& node : gang.placement.nodes)
-    lines += fmt::format("{} slots={}\n", node.address, gang.task.processes_per_node);
-  return lines;
-}
+std::string hosts(const Gang& gang) { return host_lines(gang, &PlacedNode::address); }
 
 }  // namespace
 

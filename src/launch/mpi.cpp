@@ -47,12 +47,7 @@ std::vector<std::string> under_horovod(const Gang& gang, std::uint32_t rank, std
   return under("launch-horovod", gang, rank, std::move(argv));
 }
 
-std::string hosts(const Gang& gang) {
-  std::string lines;
-  for (const PlacedNode& node : gang.placement.nodes)
-    lines += fmt::format("{} slots={}\n", node.name, gang.task.processes_per_node);
-  return lines;
-}
+std::string hosts(const Gang& gang) { return host_lines(gang, &PlacedNode::name); }
 
 }  // namespace
 

@@ -9,21 +9,14 @@ namespace {
 // An evaluator looks on from outside.
 bool is_in_cluster(const Member& member) { return member.role != "evaluator"; }
 
-// The ports of a node go to its members in order.
-std::uint32_t port_of(const Gang& gang, std::uint32_t rank) {
-  std::uint32_t port = 0;
-  for (std::uint32_t other = 0; other < rank; ++other)
-    port += gang.members[other].node == gang.members[rank].node && is_in_cluster(gang.members[other]);
-  return port;
-}
-
+// The ports of a node go to its members in order; evaluators, who need none, are the last.
 std::string endpoint_of(const Gang& gang, std::uint32_t rank) {
-  return gang.endpoint(gang.members[rank].node, port_of(gang, rank));
+  return gang.endpoint(gang.members[rank].node, gang.members[rank].local);
 }
 
 std::vector<std::uint16_t> listens(const Gang& gang, std::uint32_t rank) {
   if (!is_in_cluster(gang.members[rank])) return {};
-  return {gang.port(gang.members[rank].node, port_of(gang, rank))};
+  return {gang.port(gang.members[rank].node, gang.members[rank].local)};
 }
 
 std::string hosts_of(const Gang& gang, std::string_view role, std::string_view quote = "") {

@@ -51,6 +51,21 @@ std::string Gang::endpoint(std::uint32_t node, std::uint32_t number) const {
                                              : fmt::format("[{}]:{}", host, chosen);
 }
 
+void tell_master(const Gang& gang, Environment& environment, Words& words) {
+  const std::string port = std::to_string(gang.port(0, 0));
+  words.emplace_back("master_addr", gang.address(0));
+  words.emplace_back("master_port", port);
+  environment["MASTER_ADDR"] = gang.address(0);
+  environment["MASTER_PORT"] = port;
+}
+
+std::string host_lines(const Gang& gang, std::string PlacedNode::*host) {
+  std::string lines;
+  for (const PlacedNode& node : gang.placement.nodes)
+    lines += fmt::format("{} slots={}\n", node.*host, gang.task.processes_per_node);
+  return lines;
+}
+
 bool is_loopback(std::string_view address) { return address.starts_with("127.") || address == "::1"; }
 
 }  // namespace slipway::launch

@@ -56,6 +56,11 @@ std::vector<std::uint16_t> the_first_listens(const Gang& gang, std::uint32_t ran
 std::vector<std::string> as_it_is(const Gang& gang, std::uint32_t rank, std::vector<std::string> argv);
 std::string no_hosts(const Gang& gang);
 
+// MASTER_ADDR and MASTER_PORT, where the first process will listen.
+void tell_master(const Gang& gang, Environment& environment, Words& words);
+// `host slots=n`, a line a node; hosts are called as `host` says.
+std::string host_lines(const Gang& gang, std::string PlacedNode::*host);
+
 // Nodes of one machine have addresses of its loopback: frameworks that look for an interface must be told.
 bool is_loopback(std::string_view address);
 

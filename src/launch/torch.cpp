@@ -12,11 +12,7 @@ bool is_python(std::string_view program) {
 
 void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words) {
   const Member& self = gang.members[rank];
-  const std::string port = std::to_string(gang.port(0, 0));
-  words.emplace_back("master_addr", gang.address(0));
-  words.emplace_back("master_port", port);
-  environment["MASTER_ADDR"] = gang.address(0);
-  environment["MASTER_PORT"] = port;
+  tell_master(gang, environment, words);
   environment["NODE_RANK"] = environment["GROUP_RANK"] = std::to_string(self.node);
   if (is_loopback(gang.address(self.node)))
     for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"})

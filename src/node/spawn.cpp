@@ -22,6 +22,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/search_path.h"
 
 namespace slipway::node {
 namespace {
@@ -208,20 +209,11 @@ std::vector<char*> pointers(const std::vector<std::string>& texts, const std::st
   return result;
 }
 
-std::vector<std::string> files_to_try(const std::string& command,
-                                      const std::vector<std::string>& environment) {
-  if (command.find('/') != std::string::npos) return {command};
-  std::string_view path = "/usr/local/bin:/usr/bin:/bin";
-  for (const std::string& variable : environment)
+std::vector<std::string> programs_of(const KeeperProcess& process) {
+  std::string_view path = default_search_path;
+  for (const std::string& variable : process.environment)
     if (variable.starts_with("PATH=")) path = std::string_view(variable).substr(5);
-  std::vector<std::string> files;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    const std::string_view folder = path.substr(begin, end - begin);
-    files.push_back(folder.empty() ? command : fmt::format("{}/{}", folder, command));
-    begin = end + 1;
-  }
-  return files;
+  return files_to_try(process.argv[0], path);
 }
 
 bool is_shortage(int error) {
@@ -299,7 +291,7 @@ tl::expected<pid_t, SpawnFailure> spawn(const KeeperProcess& process, const Spaw
   plan.options = &options;
   plan.argv = pointers(process.argv);
   plan.environment = pointers(process.environment, &options.marker);
-  plan.programs = files_to_try(process.argv[0], process.environment);
+  plan.programs = programs_of(process);
   plan.keeper = ::getpid();
   ::sigemptyset(&plan.signals);
 

@@ -15,6 +15,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/search_path.h"
+
 namespace slipway::remote {
 namespace {
 
@@ -82,19 +84,12 @@ Result<std::string> find_program(const std::string& name, const Variables& varia
     struct ::stat about {};
     return ::stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) && ::access(path.c_str(), X_OK) == 0;
   };
-  if (name.find('/') != std::string::npos) {
-    if (is_program(name)) return name;
-    return fail(ErrorCode::not_found, fmt::format("{} is not a program", name));
-  }
   const auto found = variables.find("PATH");
-  const std::string path = found == variables.end() ? "/usr/local/bin:/usr/bin:/bin" : found->second;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    const std::string folder = path.substr(begin, end - begin);
-    const std::string file = (folder.empty() ? "." : folder) + "/" + name;
-    if (is_program(file)) return file;
-    begin = end + 1;
-  }
+  for (std::string& file :
+       files_to_try(name, found == variables.end() ? default_search_path : std::string_view(found->second)))
+    if (is_program(file)) return std::move(file);
+  if (name.find('/') != std::string::npos)
+    return fail(ErrorCode::not_found, fmt::format("{} is not a program", name));
   return fail(ErrorCode::not_found, fmt::format("{} is not in any folder of PATH", name));
 }
 

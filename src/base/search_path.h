@@ -1,0 +1,14 @@
+#pragma once
+// Where a command's name is looked for.
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slipway {
+
+inline constexpr std::string_view default_search_path = "/usr/local/bin:/usr/bin:/bin";
+
+// The files that execvp would try, in order; the command itself when it has a slash. `path` is PATH's value.
+std::vector<std::string> files_to_try(const std::string& command, std::string_view path);
+
+}  // namespace slipway
