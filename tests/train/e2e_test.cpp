@@ -1,5 +1,8 @@
 // The trainer as users run it: several processes, killed and started again in the middle of a run. A
 // synchronous run must end with the same bits as one that nobody disturbed.
+#include <optional>
+#include <random>
+
 #include "processes.h"
 #include "train/exchange/socket.h"
 #include "train/state/checkpoint.h"
@@ -9,9 +12,14 @@ namespace {
 
 const std::string program = SLIPWAY_TRAIN_PROGRAM;
 
+// Below the range from which the kernel takes the ports of outgoing connections and of listeners that do
+// not care: other programs of this machine, and other tests, would take one of those in the meantime.
 std::uint16_t free_port() {
-  const auto listener = listen_on({"127.0.0.1", 0});
-  return local_port(listener->get()).value();
+  static std::mt19937 random{std::random_device{}()};
+  while (true) {
+    const auto port = std::uniform_int_distribution<std::uint16_t>(20000, 32000)(random);
+    if (listen_on({"127.0.0.1", port})) return port;
+  }
 }
 
 std::vector<float> values_in(const std::string& folder) {
@@ -20,9 +28,27 @@ std::vector<float> values_in(const std::string& folder) {
   return model ? model->values : std::vector<float>{};
 }
 
-std::uint64_t newest_step(const std::string& folder) {
-  const auto steps = CheckpointFolder(folder, 1).steps();
-  return steps.empty() ? 0 : steps.back();
+// How far a worker has come, by its own words: its files may be long behind on a slow disk, and the run
+// over before they tell.
+std::optional<std::uint64_t> last_step(const Process& worker) {
+  const std::string said = worker.said();
+  const std::size_t at = said.rfind(" step ");
+  if (at == std::string::npos) return std::nullopt;
+  return std::strtoull(said.c_str() + at + 6, nullptr, 10);
+}
+
+bool reaches(const Process& worker, std::uint64_t step) {
+  return eventually([&] { return last_step(worker) >= step; });
+}
+
+// Of a worker that may have gone on from an earlier one's step: until it has done some itself.
+bool advances(const Process& worker) {
+  std::optional<std::uint64_t> first;
+  return eventually([&] {
+    const auto step = last_step(worker);
+    if (!first) first = step;
+    return first && *step >= *first + 300;
+  });
 }
 
 // One parameter-server run with a folder of its own.
@@ -80,16 +106,19 @@ TEST(EndToEnd, ThreeKillsEndWhereTheUndisturbedRunEnds) {
   const ServerRun calm(folder / "calm", 1, 2, long_enough), wild(folder / "wild", 1, 2, long_enough);
   const std::vector<float> expected = undisturbed(calm, 1, 2);
   Process server = wild.start("ps", 0), chief = wild.start("worker", 0), second = wild.start("worker", 1);
-  const auto reaches = [&](std::uint64_t step) {
-    return eventually([&] { return newest_step(wild.checkpoints() + "/ps-0") >= step; });
-  };
-  ASSERT_TRUE(reaches(300)) << chief.said();
+  ASSERT_TRUE(reaches(chief, 300)) << chief.said();
   second.end();
   second = wild.start("worker", 1);
-  ASSERT_TRUE(reaches(700)) << second.said();
+  ASSERT_TRUE(reaches(chief, 700)) << second.said();
+  // A server that dies before its first checkpoint is on disk gets its values from the chief, but nobody has
+  // its optimizer's momentum: until there is one the run stands still.
+  chief.signal(SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return !CheckpointFolder(wild.checkpoints() + "/ps-0", 1).steps().empty(); }))
+      << server.said();
   server.end();
+  chief.signal(SIGCONT);
   server = wild.start("ps", 0);
-  ASSERT_TRUE(reaches(1200)) << server.said();
+  ASSERT_TRUE(reaches(chief, 1200)) << server.said();
   chief.end();
   chief = wild.start("worker", 0);
   EXPECT_EQ(chief.wait(), 0) << chief.said();
@@ -105,8 +134,7 @@ TEST(EndToEnd, AKilledWorkerOfTwoServersChangesNothing) {
   Process a = wild.start("ps", 0), b = wild.start("ps", 1), chief = wild.start("worker", 0),
           second = wild.start("worker", 1);
   for (const std::uint64_t step : {200U, 600U, 1000U}) {
-    ASSERT_TRUE(eventually([&] { return newest_step(wild.checkpoints() + "/ps-1") >= step; }))
-        << chief.said();
+    ASSERT_TRUE(reaches(chief, step)) << chief.said();
     second.end();
     second = wild.start("worker", 1);
   }
@@ -121,9 +149,7 @@ TEST(EndToEnd, APreemptedGangGoesOnWhereItStopped) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     Process server = stopped.start("ps", 0), chief = stopped.start("worker", 0),
             second = stopped.start("worker", 1);
-    const std::uint64_t goal = 400U * static_cast<std::uint64_t>(attempt + 1);
-    ASSERT_TRUE(eventually([&] { return newest_step(stopped.checkpoints() + "/ps-0") >= goal; }))
-        << chief.said();
+    ASSERT_TRUE(advances(chief)) << chief.said();
     for (const Process* process : {&server, &chief, &second}) process->signal(SIGTERM);
     EXPECT_EQ(chief.wait(), 0) << chief.said();
     EXPECT_EQ(second.wait(), 0) << second.said();
@@ -147,8 +173,7 @@ TEST(EndToEnd, ALoneRunSurvivesTermAndKill) {
   kept.insert(kept.end(), {"--checkpoint-dir", folder / "c"});
   for (const int signal : {SIGTERM, SIGKILL, SIGTERM}) {
     Process run(alone(folder / "wild", kept), {}, folder / "wild.log");
-    const std::uint64_t goal = newest_step(folder / "c") + 600;
-    ASSERT_TRUE(eventually([&] { return newest_step(folder / "c") >= goal; })) << run.said();
+    ASSERT_TRUE(advances(run)) << run.said();
     run.signal(signal);
     EXPECT_EQ(run.wait(), signal == SIGTERM ? 0 : 128 + SIGKILL) << run.said();
   }
@@ -180,13 +205,10 @@ TEST(EndToEnd, AnAllReduceSurvivesKillsOfEveryRank) {
     EXPECT_EQ(calm1.wait(), 0) << calm1.said();
     const std::uint16_t port = free_port();
     Process zero = start("wild", 0, port), one = start("wild", 1, port);
-    const auto reaches = [&](std::uint64_t step) {
-      return eventually([&] { return newest_step(folder / "c") >= step; });
-    };
-    ASSERT_TRUE(reaches(300)) << zero.said();
+    ASSERT_TRUE(reaches(zero, 300)) << zero.said();
     one.end();
     one = start("wild", 1, port);
-    ASSERT_TRUE(reaches(900)) << zero.said() << one.said();
+    ASSERT_TRUE(reaches(zero, 900)) << zero.said() << one.said();
     zero.end();
     zero = start("wild", 0, port);
     EXPECT_EQ(zero.wait(), 0) << zero.said();

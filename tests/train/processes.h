@@ -55,6 +55,9 @@ class Process {
  public:
   Process(std::vector<std::string> arguments, std::vector<std::string> environment, std::string log)
       : log_(std::move(log)) {
+    std::error_code absent;
+    const auto before = std::filesystem::file_size(log_, absent);
+    log_begins_ = absent ? 0 : before;
     std::vector<char*> argv, envp;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     for (char** entry = environ; *entry != nullptr; ++entry) envp.push_back(*entry);
@@ -68,11 +71,13 @@ class Process {
     EXPECT_EQ(::posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), envp.data()), 0);
     posix_spawn_file_actions_destroy(&actions);
   }
-  Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, 0)), log_(std::move(other.log_)) {}
+  Process(Process&& other) noexcept
+      : pid_(std::exchange(other.pid_, 0)), log_(std::move(other.log_)), log_begins_(other.log_begins_) {}
   Process& operator=(Process&& other) noexcept {
     end();
     pid_ = std::exchange(other.pid_, 0);
     log_ = std::move(other.log_);
+    log_begins_ = other.log_begins_;
     return *this;
   }
   ~Process() { end(); }
@@ -97,11 +102,13 @@ class Process {
     pid_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  std::string said() const { return content(log_); }
+  // Without what an earlier process wrote to the same log.
+  std::string said() const { return content(log_).substr(log_begins_); }
 
  private:
   pid_t pid_ = 0;
   std::string log_;
+  std::size_t log_begins_ = 0;
 };
 
 }  // namespace slipway::train
