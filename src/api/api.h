@@ -99,6 +99,7 @@ class Api {
     std::uint32_t attempt = 0;  // 0: there is none yet
     bool ended = false;
     std::vector<Member> members;
+    bool is_named = false;  // its processes, and so their files
     std::vector<std::string> nodes;
     std::vector<bool> here;  // by node: its files lie in our data folder
   };

@@ -50,6 +50,7 @@ Result<Api::AttemptPlace> Api::find_place(Controller& controller, const control:
   place.ended = found->ended_at.has_value();
   place.nodes = found->node_names;
   place.members = gang_of(*spec, static_cast<std::uint32_t>(place.nodes.size()));
+  place.is_named = is_named(*spec, place.members.size());
   for (const std::string& name : place.nodes) {
     auto node = controller.node(caller, name);
     place.here.push_back(!node || node->node.local || node->node.shares_storage);

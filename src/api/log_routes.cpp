@@ -140,7 +140,7 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
     }
     attempt_ = place.attempt;
     ended_ = place.ended;
-    const StreamNames names = stream_names(member_name(place.members[*rank], *rank), place.members.size());
+    const StreamNames names = stream_names(member_name(place.members[*rank], *rank), place.is_named);
     path_ = query_.stream == "stdout" ? names.out : names.err;
     source_ = api_.source_of(place, *rank);
     offset_ = query_.offset;
@@ -257,8 +257,7 @@ void Api::add_log_routes() {
             return call.send({200,
                               {{"Content-Type", "text/plain; charset=utf-8"}, {"X-Slipway-Attempt", "0"}},
                               ""});  // nothing was written yet
-          const StreamNames names =
-              stream_names(member_name(place.members[rank], rank), place.members.size());
+          const StreamNames names = stream_names(member_name(place.members[rank], rank), place.is_named);
           const std::string path = query.stream == "stdout" ? names.out : names.err;
           if (!query.tail && query.offset == 0) {
             auto source = source_of(place, rank);

@@ -53,8 +53,9 @@ TimePoint within(TimePoint said, TimePoint first, TimePoint last) {
 }  // namespace
 
 std::uint32_t Controller::place_of(const Attempt& attempt, NodeId node) {
-  const auto& nodes = attempt.record.nodes;
-  return static_cast<std::uint32_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+  const auto& nodes = attempt.record.nodes;  // one that left and came back is there twice
+  const auto last = std::find(nodes.rbegin(), nodes.rend(), node);
+  return static_cast<std::uint32_t>(last == nodes.rend() ? nodes.size() : nodes.rend() - last - 1);
 }
 
 void Controller::hold_room(Node& node, Attempt& attempt) {
@@ -132,6 +133,7 @@ void Controller::process_started(const ProcessStarted& started) {
     return;
   Task& task = *find_task(started.key.task);
   attempt->record.started_at = time;
+  if (elastic_.contains(started.key)) pool_of(job).changed = true;  // nodes may have come meanwhile
   task.record.state = TaskState::running;
   touch(task);
   touch(*attempt);
@@ -158,6 +160,8 @@ void Controller::process_ended(NodeId node_id, const ProcessEnded& ended) {
   record.use.cpu_time += ended.use.cpu_time;
   record.use.memory_peak = std::max(record.use.memory_peak, ended.use.memory_peak);
   const bool good = ended.kind == ProcessEndKind::exited && ended.code == 0;
+  if (ended.kind == ProcessEndKind::lost && can_lose(*attempt, process.node))
+    leave_gang(*attempt, process.node, describe_end(ended, process.name, record.node_names[process.node]));
   if (!good && !attempt->stopping && !attempt->is_ending && process.matters) {
     // The first failure names the attempt's end and stops the others.
     if (ended.kind == ProcessEndKind::exited) record.exit_code = ended.code;
@@ -170,6 +174,10 @@ void Controller::process_ended(NodeId node_id, const ProcessEnded& ended) {
     stop_attempt(*attempt, reason_of(ended.kind),
                  describe_end(ended, process.name, record.node_names[process.node]));
     ++attempt->processes_left;
+  }
+  if (!good && !process.matters && can_lose(*attempt, process.node)) {
+    attempt->unwilling.insert(node_id);
+    leave_gang(*attempt, process.node, describe_end(ended, process.name, record.node_names[process.node]));
   }
   if (ended.kind == ProcessEndKind::exited || ended.kind == ProcessEndKind::signalled) {
     Shape& shape =
@@ -186,7 +194,13 @@ void Controller::process_is_gone(Attempt& attempt, std::uint32_t rank, TimePoint
   process.state = Process::State::ended;
   --attempt.processes_left;
   attempt.last_ended_at = std::max(attempt.last_ended_at, time);
-  if (is_over_on(attempt, process.node)) release_node(attempt, process.node);
+  if (is_over_on(attempt, process.node)) {
+    release_node(attempt, process.node);
+    // It may come back to this very attempt, so it must not remember it; others do until all is over.
+    if (const auto node = nodes_.find(attempt.record.nodes[process.node]);
+        attempt.record.has_left(process.node) && node != nodes_.end() && node->second.session)
+      orders_to(node->second).forget.push_back(attempt.record.key);
+  }
   if (attempt.processes_left > 0) {
     if (!attempt.stopping &&
         std::none_of(attempt.processes.begin(), attempt.processes.end(),
@@ -215,6 +229,7 @@ void Controller::stop_attempt(Attempt& attempt, EndReason reason, std::string de
   touch(task);
   touch(attempt);
   if (!attempt.record.is_launched) unstarted_.push_back(key);
+  uninvite_all(attempt);
   const auto spec = spec_of(key.task.job, key.task.group);
   if (!spec) {
     store_problem_ = spec.error();
@@ -234,7 +249,7 @@ void Controller::kill_lost_processes(NodeId node_id, const std::string& why) {
   for (const AttemptKey& key : keys) {
     Attempt* attempt = find_attempt(key);
     if (!attempt) continue;
-    if (!attempt->stopping) stop_attempt(*attempt, EndReason::node_lost, why);
+    lose_part(*attempt, place_of(*attempt, node_id), EndReason::node_lost, why);
     const auto ranks = static_cast<std::uint32_t>(attempt->processes.size());
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
       attempt = find_attempt(key);  // the last process of it takes the attempt with it
@@ -249,6 +264,7 @@ void Controller::kill_lost_processes(NodeId node_id, const std::string& why) {
 void Controller::finish_attempt(Job& job, Task& task) {
   std::unique_ptr<Attempt> attempt = std::move(task.attempt);
   elastic_.erase(attempt->record.key);
+  uninvite_all(*attempt);
   AttemptRecord& record = attempt->record;
   if (!record.started_at) record.started_at = attempt->first_started_at;  // a gang that never ran as a whole
   record.ended_at = within(attempt->last_ended_at, record.started_at.value_or(record.placed_at), now_);

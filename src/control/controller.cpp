@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "domain/gang.h"
 
 namespace slipway::control {
 
@@ -112,7 +113,8 @@ void Controller::restore_task(Job& job, const TaskRecord& record, const AttemptR
   live.holds.assign(nodes, false);
   for (std::uint32_t n = 0; n < nodes; ++n) {
     const auto found = nodes_.find(attempt->nodes[n]);
-    if (found == nodes_.end()) {  // a node goes only when its part of the attempt is over
+    // A node goes only when its part of the attempt is over; one that left must end what it has of it.
+    if (found == nodes_.end() || attempt->has_left(n)) {
       live.released[n] = true;
       for (Process& process : live.processes)
         if (process.node == n) {
@@ -134,7 +136,8 @@ void Controller::restore_task(Job& job, const TaskRecord& record, const AttemptR
   if ((*spec)->max_wall_time.count() > 0 && attempt->started_at)
     timers_.insert(
         {*attempt->started_at + (*spec)->max_wall_time, TimerKind::wall_time, attempt->key, {}, {}});
-  if ((*spec)->is_elastic() && nodes < (*spec)->nodes) elastic_.insert(attempt->key);
+  if (live.processes_left == 0) unstarted_.push_back(attempt->key);
+  if ((*spec)->is_elastic() && present_nodes(live).size() < (*spec)->nodes) elastic_.insert(attempt->key);
   if (launch::needs_preparing(**spec) && !attempt->started_at)
     timers_.insert({now_ + (*spec)->start_timeout, TimerKind::start_timeout, attempt->key, {}, {}});
 }
@@ -308,6 +311,14 @@ std::string Controller::broken_invariant() const {
         return fmt::format("node {} holds {}, which is not live", node.record.name, to_string(key));
       const std::uint32_t place = place_of(*attempt, id);
       if (attempt->holds[place]) held = held + attempt->needs[place];
+    }
+    for (const AttemptKey& key : node.joining) {
+      const Attempt* attempt = const_cast<Controller*>(this)->find_attempt(key);
+      const auto spec = const_cast<Controller*>(this)->spec_of(key.task.job, key.task.group);
+      if (!attempt || !spec || !attempt->joining.contains(id))
+        return fmt::format("node {} gets ready for {}, which does not know", node.record.name,
+                           to_string(key));
+      held = held + need_per_node(**spec, (*spec)->nodes);
     }
     if (held != node.used) return fmt::format("node {}: the room held does not add up", node.record.name);
     // After a restart a part of a gang that is over may count until the node has said so.

@@ -144,6 +144,10 @@ class Controller {
     std::vector<bool> prepared;  // by node, until it is launched
     std::vector<bool> silent;    // by node
     std::vector<bool> holds;     // by node: it has room there, else it waits among the node's `behind`
+    // Of a gang whose framework takes nodes that come and lets others go (elastic.cpp):
+    std::map<NodeId, std::vector<std::uint32_t>> joining;  // getting ready, with the GPUs kept for it there
+    std::set<NodeId> unwilling;                            // tried and failed: not asked again
+    TimePoint changed_at{};                                // when a node came or went
   };
   struct Task {
     TaskRecord record;
@@ -190,7 +194,8 @@ class Controller {
     std::set<std::uint32_t> gpus_free;
     std::set<AttemptKey> attempts;  // with processes here
     std::deque<AttemptKey> behind;  // of those, waiting for room on the node
-    std::uint32_t preparing = 0;    // of those, not launched: the keeper does not know of their room yet
+    std::set<AttemptKey> joining;   // gangs it is getting ready for, while they run elsewhere
+    std::uint32_t preparing = 0;    // of both, not launched: the keeper does not know of their room yet
     std::map<AttemptKey, std::set<std::uint32_t>>
         cleaning;           // unknown or fenced ones (their ranks) it must end first
     bool removing = false;  // goes when nothing runs on it
@@ -251,14 +256,27 @@ class Controller {
   void place_on(Pool& pool, Job& job, std::uint32_t shape, std::vector<NodeId> nodes, bool behind);
   Task& take_next(Job& job, std::uint32_t shape);
   void place_behind(Pool& pool);
-  std::vector<NodeId> widened(const Pool& pool, const TaskSpec& spec, std::vector<NodeId> nodes) const;
-  void grow_elastic(const std::string& pool_key, Pool& pool);
   static void fill_processes(Attempt& attempt, const TaskSpec& spec);
   launch::Placement placement_of(const Attempt& attempt);
   std::vector<StartOrder> orders_of(const Attempt& attempt);
   std::vector<PrepareOrder> preparing_orders_of(const Attempt& attempt);
   void launch_attempt(Attempt& attempt);
   Result<std::shared_ptr<const TaskSpec>> spec_of(JobId job, std::uint32_t group);
+
+  // elastic gangs (elastic.cpp)
+  std::vector<NodeId> widened(const Pool& pool, const TaskSpec& spec, std::vector<NodeId> nodes) const;
+  void grow_elastic(const std::string& pool_key, Pool& pool);
+  static std::vector<NodeId> present_nodes(const Attempt& attempt);
+  bool can_lose(const Attempt& attempt, std::uint32_t node_place);
+  void lose_part(Attempt& attempt, std::uint32_t node_place, EndReason reason, const std::string& why);
+  void leave_gang(Attempt& attempt, std::uint32_t node_place, const std::string& why);
+  void invite(Attempt& attempt, Node& node, const TaskSpec& spec);
+  void join_gang(Attempt& attempt, Node& node, const Prepared& prepared);
+  std::vector<std::uint32_t> uninvite(Attempt& attempt, Node& node);
+  void uninvite_all(Attempt& attempt);
+  void uninvite_all(Node& node);
+  void tell_hosts(const Attempt& attempt, const TaskSpec& spec);
+  void tell_hosts(const Attempt& attempt, const TaskSpec& spec, Node& node);
 
   // attempts (attempts.cpp, gangs.cpp)
   void process_prepared(Node& node, const Prepared& prepared);
@@ -287,6 +305,7 @@ class Controller {
   Node* find_node(const std::string& workspace, const std::string& name);
   void welcome(Node& node, SessionId session, const Hello& hello);
   void reconcile(Node& node, const Hello& hello, bool same_instance);
+  bool is_part(const Node& node, const AttemptKey& key);
   void settle_with(Node& node, const Hello& hello, const AttemptKey& key);
   void settle_room(Node& node, const Hello& hello);
   void refuse(SessionId session, std::string reason, bool final);

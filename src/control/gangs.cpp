@@ -17,6 +17,7 @@ std::vector<PrepareOrder> Controller::preparing_orders_of(const Attempt& attempt
 
 void Controller::process_prepared(Node& node, const Prepared& prepared) {
   Attempt* attempt = find_attempt(prepared.key);
+  if (attempt && attempt->joining.contains(node.record.id)) return join_gang(*attempt, node, prepared);
   if (!attempt || !node.attempts.contains(prepared.key)) {  // for nothing: it may let go of its ports
     orders_to(node).stop.push_back({prepared.key, Duration(0)});
     return;
@@ -56,6 +57,7 @@ void Controller::launch_attempt(Attempt& attempt) {
 void Controller::begin_ending(Attempt& attempt) {
   if (attempt.stopping) return;
   const bool begins = !std::exchange(attempt.is_ending, true);
+  uninvite_all(attempt);
   if (std::any_of(attempt.processes.begin(), attempt.processes.end(),
                   [](const Process& one) { return one.state != Process::State::ended && one.waited_for; })) {
     if (!begins) return;
@@ -105,11 +107,17 @@ void Controller::start_timed_out(Attempt& attempt) {
                fmt::format("not all had started within start_timeout: {}", fmt::join(late, ", ")));
 }
 
-// What was stopped before it was launched has no process that could say that it ended.
+// What was stopped before it was launched has no process that could say that it ended; nor has what was
+// loaded with all its nodes gone.
 void Controller::settle_unstarted() {
   for (const AttemptKey& key : std::exchange(unstarted_, {})) {
     const Attempt* attempt = find_attempt(key);
-    const std::size_t ranks = attempt ? attempt->processes.size() : 0;
+    if (!attempt) continue;
+    if (attempt->processes_left == 0) {
+      finish_attempt(jobs_.at(key.task.job), *find_task(key.task));
+      continue;
+    }
+    const std::size_t ranks = attempt->processes.size();
     for (std::uint32_t rank = 0; rank < ranks; ++rank)
       if (Attempt* live = find_attempt(key); live && live->processes[rank].state != Process::State::ended)
         process_is_gone(*live, rank, now_);

@@ -139,6 +139,7 @@ void Controller::welcome(Node& node, SessionId session, const Hello& hello) {
   node.received = node.sent = 0;
   node.outbox = {};
   node.cleaning.clear();
+  uninvite_all(node);
   node.record.instance = hello.instance;
   node.record.address = hello.address;
   node.record.host = hello.host;
@@ -169,6 +170,12 @@ void Controller::welcome(Node& node, SessionId session, const Hello& hello) {
   touch(node);
 }
 
+// Of a gang that is not over; its own part may be.
+bool Controller::is_part(const Node& node, const AttemptKey& key) {
+  const Attempt* attempt = find_attempt(key);
+  return attempt && !attempt->record.has_left(place_of(*attempt, node.record.id));
+}
+
 // Brings together what this node says it has and what we believe it has.
 void Controller::reconcile(Node& node, const Hello& hello, bool same_instance) {
   const NodeId id = node.record.id;
@@ -188,7 +195,7 @@ void Controller::reconcile(Node& node, const Hello& hello, bool same_instance) {
   for (const ProcessEnded& ended : hello.ended) {
     if (ours.contains(ended.key))
       process_ended(id, ended);
-    else if (!find_attempt(ended.key) && !node.cleaning.contains(ended.key))
+    else if (!is_part(node, ended.key) && !node.cleaning.contains(ended.key))
       orders_to(node).forget.push_back(ended.key);
   }
   for (const auto& [key, ranks] : node.cleaning) orders_to(node).stop.push_back({key, Duration(0)});
@@ -222,13 +229,17 @@ void Controller::settle_with(Node& node, const Hello& hello, const AttemptKey& k
       continue;
     (process.state == Process::State::running ? gone : unheard).push_back(rank);
   }
-  if (!gone.empty() && !attempt->stopping)
-    stop_attempt(*attempt, EndReason::node_lost,
-                 fmt::format("node {} no longer knows rank {}", node.record.name, gone.front()));
-  if (attempt->stopping) {  // what has not begun never will
-    const auto spec = spec_of(key.task.job, key.task.group);
-    if (spec)
-      orders_to(node).stop.push_back({key, (*spec)->stop_grace});  // an earlier one may have been lost
+  const std::uint32_t place = place_of(*attempt, node.record.id);
+  if (!gone.empty())
+    lose_part(*attempt, place, EndReason::node_lost,
+              fmt::format("node {} no longer knows rank {}", node.record.name, gone.front()));
+  const auto spec = spec_of(key.task.job, key.task.group);
+  if (!spec) {
+    store_problem_ = spec.error();
+    return;
+  }
+  if (attempt->stopping || attempt->record.has_left(place)) {    // what has not begun never will
+    orders_to(node).stop.push_back({key, (*spec)->stop_grace});  // an earlier one may have been lost
     gone.insert(gone.end(), unheard.begin(), unheard.end());
   } else if (const auto& ordered = node.outbox.start;
              !unheard.empty() && std::none_of(ordered.begin(), ordered.end(),
@@ -236,9 +247,11 @@ void Controller::settle_with(Node& node, const Hello& hello, const AttemptKey& k
     // The order was lost on the way. Sent again, it waits there until there is room.
     std::vector<StartOrder> orders = orders_of(*attempt);
     if (store_problem_) return;
-    StartOrder& order = orders[place_of(*attempt, node.record.id)];
+    StartOrder& order = orders[place];
     order.behind = true;
     orders_to(node).start.push_back(std::move(order));
+  } else if ((*spec)->framework_elastic) {  // it may not have heard who came and went meanwhile
+    tell_hosts(*attempt, **spec, node);
   }
   for (const std::uint32_t rank : gone)
     if (Attempt* live = find_attempt(key)) process_is_gone(*live, rank, now_);
@@ -300,7 +313,7 @@ void Controller::report(SessionId session, const Report& report) {
       orders_to(node).forget.push_back(ended.key);
       node.cleaning.erase(old);
       if (node.cleaning.empty()) refresh_node(node);
-    } else if (!find_attempt(ended.key)) {
+    } else if (!is_part(node, ended.key)) {
       orders_to(node).forget.push_back(
           ended.key);  // a late report of an attempt that is over: nothing follows from it
     }
@@ -329,6 +342,7 @@ void Controller::lose_node(Node& node, const std::string& why) {
   node.record.reason = why;
   node.record.changed_at = now_;
   node.cleaning.clear();
+  uninvite_all(node);
   touch(node);
   event_in(node.record.workspace, "node.lost", fmt::format("{} is lost: {}", node.record.name, why),
            node.record.name, node.record.pool);

@@ -66,46 +66,6 @@ void Controller::place_ready() {
   }
 }
 
-// More nodes for an elastic gang, as far as they have room right now.
-std::vector<NodeId> Controller::widened(const Pool& pool, const TaskSpec& spec,
-                                        std::vector<NodeId> nodes) const {
-  const Resources need = need_per_node(spec, spec.nodes);
-  std::set<NodeId> more;  // by id, so that the same room gives the same gang
-  for (const auto& [id, room] : pool.capacity.nodes())
-    if (room.open && fits(need, room.free()) && std::find(nodes.begin(), nodes.end(), id) == nodes.end() &&
-        !(pool.reservation && pool.reservation->nodes.contains(id)))
-      more.insert(id);
-  for (auto id = more.begin(); id != more.end() && nodes.size() < spec.nodes; ++id) nodes.push_back(*id);
-  std::sort(nodes.begin(), nodes.end());
-  return nodes;
-}
-
-// When nobody waits and there is room, a gang that would like more nodes is started anew with them.
-void Controller::grow_elastic(const std::string& pool_key, Pool& pool) {
-  if (!pool.queue.empty()) return;
-  for (const AttemptKey& key : elastic_) {
-    Attempt* attempt = find_attempt(key);
-    if (!attempt || attempt->stopping || !attempt->record.started_at ||
-        &pool_of(jobs_.at(key.task.job)) != &pool)
-      continue;
-    const auto spec = spec_of(key.task.job, key.task.group);
-    if (!spec) {
-      store_problem_ = spec.error();
-      return;
-    }
-    const std::size_t wide = widened(pool, **spec, attempt->record.nodes).size();
-    if (wide == attempt->record.nodes.size()) continue;
-    const TimePoint due = *attempt->record.started_at + settings_.reform_after;
-    if (due > now_) {
-      timers_.insert({due, TimerKind::look_again, {}, {}, pool_key});
-      continue;
-    }
-    return stop_attempt(*attempt, EndReason::evicted,
-                        fmt::format("it is started anew with {} nodes instead of {}, as there is room for it",
-                                    wide, attempt->record.nodes.size()));
-  }
-}
-
 // Short tasks are sent to a busy node a little ahead, so that it need not ask for the next one each time one
 // ends. Only what is first in the whole queue goes ahead, so nobody is overtaken; a node with tasks sent
 // ahead takes nothing else until they have begun, so that both sides count its room alike.
@@ -245,7 +205,7 @@ void Controller::fill_processes(Attempt& attempt, const TaskSpec& spec) {
     process.decides = decides(spec, members[rank]);
     process.waited_for = is_waited_for(spec, members[rank]);
     process.matters = matters(spec, members[rank]);
-    if (members.size() > 1) process.name = member_name(members[rank], rank);
+    if (is_named(spec, members.size())) process.name = member_name(members[rank], rank);
   }
 }
 
@@ -269,7 +229,7 @@ launch::Placement Controller::placement_of(const Attempt& attempt) {
         {attempt.record.node_names[n], node == nodes_.end() ? "" : node->second.record.address,
          attempt.record.gpus[n],
          n < attempt.record.ports.size() ? attempt.record.ports[n] : std::vector<std::uint16_t>(),
-         node == nodes_.end() ? "" : node->second.record.host});
+         node == nodes_.end() ? "" : node->second.record.host, attempt.record.has_left(n)});
   }
   return placement;
 }

@@ -108,8 +108,9 @@ void Controller::remove_local_node(Node& node, const std::string& why) {
   refresh_node(node, why);
   const std::set<AttemptKey> keys = node.attempts;
   for (const AttemptKey& key : keys)
-    if (Attempt* attempt = find_attempt(key); attempt && !attempt->stopping)
-      stop_attempt(*attempt, EndReason::evicted, why);
+    if (Attempt* attempt = find_attempt(key))
+      lose_part(*attempt, place_of(*attempt, node.record.id), EndReason::evicted, why);
+  uninvite_all(node);
   if (!node.session) kill_lost_processes(node.record.id, why);
   remove_node_if_empty(node.record.id);
 }

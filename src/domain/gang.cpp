@@ -51,6 +51,8 @@ bool has_launcher(const TaskSpec& task) {
   return task.toolkit == Toolkit::mpi || task.toolkit == Toolkit::horovod || task.torchrun;
 }
 
+bool is_named(const TaskSpec& task, std::size_t members) { return members > 1 || task.framework_elastic; }
+
 bool takes_roles(Toolkit toolkit) { return toolkit == Toolkit::tensorflow || toolkit == Toolkit::none; }
 
 std::vector<Member> gang_of(const TaskSpec& task, std::uint32_t nodes) {
@@ -87,6 +89,7 @@ Resources need_per_node(const TaskSpec& task, std::uint32_t nodes) {
 }
 
 bool decides(const TaskSpec& task, const Member& member) {
+  if (task.framework_elastic) return member.node == 0;  // where the others meet: they end with it
   if (member.role == "launcher") return true;
   if (member.role == "node") return false;
   if (task.ends_with == "all") return matters(task, member) && member.role != "ps";
@@ -98,6 +101,7 @@ bool decides(const TaskSpec& task, const Member& member) {
 }
 
 bool is_waited_for(const TaskSpec& task, const Member& member) {
+  if (task.framework_elastic && task.torchrun) return true;
   return task.toolkit == Toolkit::tensorflow && member.role != "ps";
 }
 

@@ -25,6 +25,8 @@ struct Member {
 std::vector<Member> gang_of(const TaskSpec& task, std::uint32_t nodes);
 inline std::vector<Member> gang_of(const TaskSpec& task) { return gang_of(task, task.nodes); }
 
+// Whether its processes have names even while it is the only one: others may come.
+bool is_named(const TaskSpec& task, std::size_t members);
 // worker-1, launcher, or plainly 3 for rank 3 where there are no roles.
 std::string member_name(const Member& member, std::uint32_t rank);
 

@@ -93,6 +93,11 @@ Result<void> validate_gang(const TaskSpec& task) {
     return wrong(fmt::format("nodes: min {} is above max {}", task.nodes_min, task.nodes), "swap them");
   if (task.is_elastic() && !task.roles.empty())
     return wrong("a gang with roles cannot be elastic", "say nodes: N, or leave the roles out");
+  if (task.framework_elastic && !task.is_elastic())
+    return wrong("elastic: framework needs a number of nodes that may change", "say nodes: {min: 1, max: 4}");
+  if (task.framework_elastic && !task.torchrun && task.toolkit != Toolkit::horovod)
+    return wrong("elastic: framework needs one that can go on with other nodes",
+                 "say toolkit: torch with launcher: torchrun, or toolkit: horovod; or elastic: restart");
   if (!task.container.image.empty() && !task.container.rootfs.empty())
     return wrong("its container has an image and a rootfs", "keep one of them");
   if (!task.container.rootfs.empty() && task.container.rootfs.front() != '/')

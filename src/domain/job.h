@@ -69,6 +69,7 @@ struct TaskSpec {
   std::optional<std::uint32_t> count;  // an array: tasks name[0] … name[count-1]
   std::uint32_t nodes = 1;             // 0 with roles: as few as hold them
   std::uint32_t nodes_min = 0;         // above 0: elastic, from this many up to `nodes`
+  bool framework_elastic = false;      // nodes come and go within an attempt; its framework is told
   std::uint32_t processes_per_node = 1;
   Toolkit toolkit = Toolkit::none;
   std::vector<RoleSpec> roles;

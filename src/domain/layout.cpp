@@ -21,8 +21,8 @@ std::string checkpoint_folder(std::string_view workspace, JobId job, std::string
   return fmt::format("{}/_checkpoints/{}", job_folder(workspace, job), task_name);
 }
 
-StreamNames stream_names(std::string_view process, std::size_t processes) {
-  if (processes == 1) return {"stdout.txt", "stderr.txt", "wd"};
+StreamNames stream_names(std::string_view process, bool is_named) {
+  if (!is_named) return {"stdout.txt", "stderr.txt", "wd"};
   return {fmt::format("stdout-{}.txt", process), fmt::format("stderr-{}.txt", process),
           fmt::format("wd-{}", process)};
 }

@@ -24,7 +24,7 @@ struct StreamNames {
   std::string err;
   std::string wd;
 };
-// stdout.txt, stderr.txt, wd; with several processes stdout-3.txt, stdout-worker-1.txt and so on.
-StreamNames stream_names(std::string_view process, std::size_t processes);
+// stdout.txt, stderr.txt, wd; where processes have names stdout-3.txt, stdout-worker-1.txt and so on.
+StreamNames stream_names(std::string_view process, bool is_named);
 
 }  // namespace slipway

@@ -102,6 +102,14 @@ struct StartOrder {
   friend bool operator==(const StartOrder&, const StartOrder&) = default;
 };
 
+// The files of an attempt that runs, anew: its gang has changed.
+struct FilesOrder {
+  AttemptKey key;
+  std::string folder;                                      // of the attempt
+  std::vector<std::pair<std::string, std::string>> files;  // name in that folder, content
+  friend bool operator==(const FilesOrder&, const FilesOrder&) = default;
+};
+
 struct StopOrder {
   AttemptKey key;
   Duration grace{5'000'000};  // SIGTERM, then SIGKILL after this; 0: SIGKILL at once
@@ -156,6 +164,7 @@ struct Orders {
   std::vector<AttemptKey> forget;  // their ends are written down; the node need not remember them
   bool quit = false;               // end the agent and its keeper once nothing runs
   std::vector<PrepareOrder> prepare;
+  std::vector<FilesOrder> files;
   friend bool operator==(const Orders&, const Orders&) = default;
 };
 

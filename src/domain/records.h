@@ -127,7 +127,9 @@ struct AttemptRecord {
   bool is_launched = false;
   std::vector<std::vector<std::uint16_t>> ports;  // by node
   std::string secret;
-  ProcessUse use;  // peak of the largest process, CPU of all
+  std::vector<bool> left;  // by node: it is no longer a part of this gang, which goes on; empty: none left
+  ProcessUse use;          // peak of the largest process, CPU of all
+  bool has_left(std::size_t place) const { return place < left.size() && left[place]; }
   friend bool operator==(const AttemptRecord&, const AttemptRecord&) = default;
 };
 

@@ -15,7 +15,7 @@ void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words&
   environment["CROSS_SIZE"] = std::to_string(gang.nodes());
 }
 
-std::string hosts(const Gang& gang) { return host_lines(gang, &PlacedNode::address); }
+Files hosts(const Gang& gang) { return {host_file(gang, &PlacedNode::address)}; }
 
 }  // namespace
 

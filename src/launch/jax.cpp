@@ -15,6 +15,6 @@ void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words&
 
 }  // namespace
 
-const Row jax{one_port_on_the_first, the_first_listens, tell, as_it_is, no_hosts};
+const Row jax{one_port_on_the_first, the_first_listens, tell, as_it_is, no_files};
 
 }  // namespace slipway::launch

@@ -39,7 +39,8 @@ std::vector<std::string> arguments(const Command& command, const Words& words) {
 
 std::string addresses(const std::vector<PlacedNode>& nodes) {
   std::string list;
-  for (const PlacedNode& node : nodes) list += (list.empty() ? "" : ",") + node.address;
+  for (const PlacedNode& node : nodes)
+    if (!node.has_left) list += (list.empty() ? "" : ",") + node.address;
   return list;
 }
 
@@ -120,7 +121,7 @@ struct Launcher {  // what is the same for all processes of the attempt
         row.wrap(gang, rank, contained(task.container, arguments(command_of(task, member), words)));
     process.environment.assign(environment.begin(), environment.end());
 
-    const StreamNames names = stream_names(member_name(member, rank), gang.members.size());
+    const StreamNames names = gang.names(rank);
     process.stdout_name = names.out;
     process.stderr_name = names.err;
     process.wd_name = names.wd;
@@ -132,13 +133,11 @@ struct Launcher {  // what is the same for all processes of the attempt
   }
 };
 
-std::vector<std::pair<std::string, std::string>> files_of(const Gang& gang, const Row& row) {
-  std::string hosts = row.hosts(gang);
-  if (hosts.empty()) return {};
-  return {{"hostfile", std::move(hosts)}};
-}
-
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> files(const TaskSpec& task, const Placement& placement) {
+  return row_of(task.toolkit).files(gang_on(task, placement));
+}
 
 bool needs_preparing(const TaskSpec& task) { return task.nodes > 1 || task.toolkit != Toolkit::none; }
 
@@ -153,11 +152,9 @@ std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placeme
                                   placement.key.attempt);
     order.source = task.workdir.empty() ? placement.source : "";
     order.ports = row.ports(gang, node);
-    order.files = files_of(gang, row);
+    order.files = row.files(gang);
     for (std::uint32_t rank = 0; rank < gang.members.size() && !order.source.empty(); ++rank)
-      if (gang.members[rank].node == node)
-        order.folders.push_back(order.folder + "/" +
-                                stream_names(member_name(gang.members[rank], rank), gang.members.size()).wd);
+      if (gang.members[rank].node == node) order.folders.push_back(order.folder + "/" + gang.names(rank).wd);
   }
   return orders;
 }
@@ -176,7 +173,7 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
       order.checkpoints = checkpoint_folder(placement.workspace, job, placement.task_name);
     order.workdir = task.workdir;
     order.source = placement.source;
-    order.files = files_of(gang, row);
+    order.files = row.files(gang);
     order.stop_grace = task.stop_grace;
     order.silence = task.silence_timeout;
   }

@@ -20,6 +20,7 @@ struct PlacedNode {
   std::vector<std::uint32_t> gpus;   // indices given to this attempt
   std::vector<std::uint16_t> ports;  // those it found, as many as the order to prepare asked for
   std::string host;                  // name of its machine
+  bool has_left = false;             // the gang goes on without it: nobody is told of it
 };
 
 struct Placement {
@@ -34,6 +35,8 @@ struct Placement {
 // Whether the nodes must get ready first: several must start together, or ports must be found.
 bool needs_preparing(const TaskSpec& task);
 
+// What the nodes find in the attempt's folder: name and content.
+std::vector<std::pair<std::string, std::string>> files(const TaskSpec& task, const Placement& placement);
 // One order per node, in the order of placement.nodes. Of the ports and the secret nothing is used.
 std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placement);
 // Likewise; after all have prepared, where that is needed.

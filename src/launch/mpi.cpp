@@ -22,15 +22,22 @@ bool shares_machine(const Gang& gang) {
   return false;
 }
 
-void tell(const Gang& gang, std::uint32_t, Environment& environment, Words&) {
+std::string start_hosts(const Gang& gang) {
   std::string hosts;
   for (std::uint32_t node = 0; node < gang.nodes(); ++node)
-    hosts += fmt::format("{}{}={}", hosts.empty() ? "" : ",", gang.placement.nodes[node].name,
-                         gang.endpoint(node, 0));
-  environment["SLIPWAY_START_HOSTS"] = hosts;
+    if (!gang.placement.nodes[node].has_left)
+      hosts += fmt::format("{}{}={}", hosts.empty() ? "" : ",", gang.placement.nodes[node].name,
+                           gang.endpoint(node, 0));
+  return hosts;
+}
+
+void tell(const Gang& gang, std::uint32_t, Environment& environment, Words&) {
+  environment["SLIPWAY_START_HOSTS"] = start_hosts(gang);
   if (shares_machine(gang)) environment["SLIPWAY_SHARED_MACHINE"] = "yes";
   environment["SLIPWAY_START_SECRET"] = gang.placement.secret;
   environment["SLIPWAY_PROCESSES_PER_NODE"] = std::to_string(gang.task.processes_per_node);
+  if (gang.task.framework_elastic)
+    environment["SLIPWAY_ELASTIC_NODES"] = fmt::format("{}:{}", gang.task.nodes_min, gang.task.nodes);
 }
 
 std::vector<std::string> under(std::string_view verb, const Gang& gang, std::uint32_t rank,
@@ -47,7 +54,12 @@ std::vector<std::string> under_horovod(const Gang& gang, std::uint32_t rank, std
   return under("launch-horovod", gang, rank, std::move(argv));
 }
 
-std::string hosts(const Gang& gang) { return host_lines(gang, &PlacedNode::name); }
+// Where the gang may change, its launcher looks up here where the helpers listen.
+Files hosts(const Gang& gang) {
+  Files files{host_file(gang, &PlacedNode::name)};
+  if (gang.task.framework_elastic) files.emplace_back("start-hosts", start_hosts(gang));
+  return files;
+}
 
 }  // namespace
 

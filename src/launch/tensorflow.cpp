@@ -56,6 +56,6 @@ void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words&
 
 }  // namespace
 
-const Row tensorflow{ports, listens, tell, as_it_is, no_hosts};
+const Row tensorflow{ports, listens, tell, as_it_is, no_files};
 
 }  // namespace slipway::launch

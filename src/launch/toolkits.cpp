@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace slipway::launch {
 namespace {
 
 void tell_nothing(const Gang&, std::uint32_t, Environment&, Words&) {}
 
-const Row none{no_ports, nothing, tell_nothing, as_it_is, no_hosts};
+const Row none{no_ports, nothing, tell_nothing, as_it_is, no_files};
 
 }  // namespace
 
@@ -19,7 +21,7 @@ std::vector<std::uint16_t> the_first_listens(const Gang& gang, std::uint32_t ran
   return {gang.port(0, 0)};
 }
 std::vector<std::string> as_it_is(const Gang&, std::uint32_t, std::vector<std::string> argv) { return argv; }
-std::string no_hosts(const Gang&) { return ""; }
+Files no_files(const Gang&) { return {}; }
 
 const Row& row_of(Toolkit toolkit) {
   switch (toolkit) {
@@ -35,8 +37,14 @@ const Row& row_of(Toolkit toolkit) {
 }
 
 std::uint32_t Gang::world_size() const {
-  if (has_launcher(task)) return nodes() * task.processes_per_node;
-  return static_cast<std::uint32_t>(members.size());
+  if (!has_launcher(task)) return static_cast<std::uint32_t>(members.size());
+  const auto left = std::count_if(placement.nodes.begin(), placement.nodes.end(),
+                                  [](const PlacedNode& node) { return node.has_left; });
+  return (nodes() - static_cast<std::uint32_t>(left)) * task.processes_per_node;
+}
+
+StreamNames Gang::names(std::uint32_t rank) const {
+  return stream_names(member_name(members[rank], rank), is_named(task, members.size()));
 }
 
 std::uint16_t Gang::port(std::uint32_t node, std::uint32_t port) const {
@@ -59,11 +67,11 @@ void tell_master(const Gang& gang, Environment& environment, Words& words) {
   environment["MASTER_PORT"] = port;
 }
 
-std::string host_lines(const Gang& gang, std::string PlacedNode::*host) {
+std::pair<std::string, std::string> host_file(const Gang& gang, std::string PlacedNode::*host) {
   std::string lines;
   for (const PlacedNode& node : gang.placement.nodes)
-    lines += fmt::format("{} slots={}\n", node.*host, gang.task.processes_per_node);
-  return lines;
+    if (!node.has_left) lines += fmt::format("{} slots={}\n", node.*host, gang.task.processes_per_node);
+  return {"hostfile", lines};
 }
 
 bool is_loopback(std::string_view address) { return address.starts_with("127.") || address == "::1"; }

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "domain/gang.h"
+#include "domain/layout.h"
 #include "launch/launch.h"
 
 namespace slipway::launch {
 
+using Files = std::vector<std::pair<std::string, std::string>>;       // name, content
 using Words = std::vector<std::pair<std::string_view, std::string>>;  // {name} in commands, what it becomes
 
 struct Gang {
@@ -18,8 +20,9 @@ struct Gang {
   std::vector<Member> members;
 
   std::uint32_t nodes() const { return static_cast<std::uint32_t>(placement.nodes.size()); }
-  // All that compute, those that a launcher starts included.
+  // All that compute, those that a launcher starts included; without those of nodes that have left.
   std::uint32_t world_size() const;
+  StreamNames names(std::uint32_t rank) const;
   std::string address(std::uint32_t node) const { return placement.nodes[node].address; }
   // host:port of a port of a node, [::1]:port for IPv6. Port 0 while none is found yet.
   std::string endpoint(std::uint32_t node, std::uint32_t port) const;
@@ -35,8 +38,8 @@ struct Row {
   void (*tell)(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words);
   // The command as it is started, where the toolkit has a launcher of its own.
   std::vector<std::string> (*wrap)(const Gang& gang, std::uint32_t rank, std::vector<std::string> argv);
-  // Content of the host file, or "".
-  std::string (*hosts)(const Gang& gang);
+  // What every node finds in the attempt's folder; a `hostfile` becomes SLIPWAY_HOSTFILE.
+  Files (*files)(const Gang& gang);
 };
 
 const Row& row_of(Toolkit toolkit);
@@ -54,12 +57,12 @@ std::uint32_t one_port_on_the_first(const Gang& gang, std::uint32_t node);
 std::vector<std::uint16_t> nothing(const Gang& gang, std::uint32_t rank);
 std::vector<std::uint16_t> the_first_listens(const Gang& gang, std::uint32_t rank);
 std::vector<std::string> as_it_is(const Gang& gang, std::uint32_t rank, std::vector<std::string> argv);
-std::string no_hosts(const Gang& gang);
+Files no_files(const Gang& gang);
 
 // MASTER_ADDR and MASTER_PORT, where the first process will listen.
 void tell_master(const Gang& gang, Environment& environment, Words& words);
-// `host slots=n`, a line a node; hosts are called as `host` says.
-std::string host_lines(const Gang& gang, std::string PlacedNode::*host);
+// The host file: `host slots=n`, a line a node; hosts are called as `host` says.
+std::pair<std::string, std::string> host_file(const Gang& gang, std::string PlacedNode::*host);
 
 // Nodes of one machine have addresses of its loopback: frameworks that look for an interface must be told.
 bool is_loopback(std::string_view address);

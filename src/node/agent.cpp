@@ -326,13 +326,18 @@ class Agent {
     });
   }
 
+  void carry_out(effect::WriteFiles& write) {
+    const bool posted =
+        worker_.post([order = std::move(write.order), data = place_.data](const std::stop_token&) {
+          if (auto written = write_files(data + "/" + order.folder, order.files); !written)
+            log::error("node.files_not_written",
+                       {{"attempt", to_string(order.key)}, {"why", written.error().what}});
+        });
+    if (!posted) log::error("node.files_not_written", {{"why", "too many attempts wait for their code"}});
+  }
+
   Result<void> lay_out_all(const PrepareOrder& order, const std::string& data, const std::stop_token& stop) {
-    if (!order.files.empty()) {
-      const std::string attempt = data + "/" + order.folder;
-      if (auto made = make_folders(attempt); !made) return made;
-      for (const auto& [name, content] : order.files)
-        if (auto written = write_file_durably(attempt + "/" + name, content); !written) return written;
-    }
+    if (auto written = write_files(data + "/" + order.folder, order.files); !written) return written;
     if (order.source.empty()) return {};
     const Result<Snapshot> manifest = blobs_->manifest(order.source);
     if (!manifest) return fail(manifest.error());

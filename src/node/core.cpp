@@ -184,11 +184,14 @@ bool AgentCore::may_quit() const {
 // ── orders ──
 
 void AgentCore::obey(Orders orders, TimePoint now) {
+  if (!orders.forget.empty()) forget(orders.forget);  // first: it may be asked to come back to one of them
   for (const PrepareOrder& order : orders.prepare) prepare(order);
   for (StartOrder& order : orders.start) accept(std::move(order));
   hand_over_what_may();
+  for (FilesOrder& order : orders.files)
+    if (const auto known = attempts_.find(order.key); known != attempts_.end() && !known->second.is_over())
+      effects_.emplace_back(effect::WriteFiles{std::move(order)});
   for (const StopOrder& order : orders.stop) stop(order, now);
-  if (!orders.forget.empty()) forget(orders.forget);
   if (orders.quit) quitting_ = true;
 }
 

@@ -48,6 +48,9 @@ struct Stage {
 struct Release {  // the ports found for an attempt that will not be started
   AttemptKey key;
 };
+struct WriteFiles {  // of an attempt that runs
+  FilesOrder order;
+};
 struct Start {  // hand the whole attempt to the keeper, as one message: all its processes or none
   StartOrder order;
 };
@@ -63,8 +66,8 @@ struct Quit {          // the agent ends
                        // keeper and its processes alone. Empty: as ordered; the keeper quits too, exit 0.
 };
 }  // namespace effect
-using Effect = std::variant<effect::Send, effect::CloseSession, effect::Stage, effect::Release, effect::Start,
-                            effect::Stop, effect::Forget, effect::Quit>;
+using Effect = std::variant<effect::Send, effect::CloseSession, effect::Stage, effect::Release,
+                            effect::WriteFiles, effect::Start, effect::Stop, effect::Forget, effect::Quit>;
 
 class AgentCore {
  public:

@@ -186,4 +186,13 @@ Result<void> lay_out(const Snapshot& snapshot, Blobs& blobs, const std::string& 
   return {};
 }
 
+Result<void> write_files(const std::string& folder,
+                         const std::vector<std::pair<std::string, std::string>>& files) {
+  if (files.empty()) return {};
+  if (auto made = make_folders(folder); !made) return made;
+  for (const auto& [name, content] : files)
+    if (auto written = write_file_durably(folder + "/" + name, content); !written) return written;
+  return {};
+}
+
 }  // namespace slipway::node

@@ -7,6 +7,8 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "base/result.h"
@@ -35,5 +37,9 @@ class Blobs {
 
 // `folder` and its parents are made. What an earlier, interrupted try left there is replaced.
 Result<void> lay_out(const Snapshot& snapshot, Blobs& blobs, const std::string& folder);
+
+// Each is there whole, in its old or its new form, whenever somebody looks. Without any no folder is made.
+Result<void> write_files(const std::string& folder,
+                         const std::vector<std::pair<std::string, std::string>>& files);
 
 }  // namespace slipway::node

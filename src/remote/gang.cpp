@@ -108,6 +108,14 @@ Result<Gang> parse_gang(const Variables& variables) {
     gang.processes_per_node = *count;
   }
   gang.hostfile = value("SLIPWAY_HOSTFILE");
+  if (const std::string range = value("SLIPWAY_ELASTIC_NODES"); !range.empty()) {
+    const std::size_t colon = std::min(range.find(':'), range.size() - 1);
+    const auto least = parse_count<std::uint32_t>(std::string_view(range).substr(0, colon));
+    const auto most = parse_count<std::uint32_t>(std::string_view(range).substr(colon + 1));
+    if (!least || !most || *least > *most)
+      return fail(ErrorCode::invalid, fmt::format("SLIPWAY_ELASTIC_NODES: '{}' is not MIN:MAX", range));
+    gang.elastic = ElasticNodes{*least, *most};
+  }
   return gang;
 }
 

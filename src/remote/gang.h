@@ -5,9 +5,11 @@
 //   SLIPWAY_START_SECRET        what proves that a peer belongs to the attempt; never printed
 //   SLIPWAY_NODE                the own node's name
 //   SLIPWAY_PROCESSES_PER_NODE  how many processes each node gets; 1 when absent
+//   SLIPWAY_ELASTIC_NODES       1:4 where nodes may come and go, the fewest and the most
 //   SLIPWAY_HOSTFILE            a file with a line `name slots=P` for each node
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,12 +26,18 @@ struct GangNode {
   friend bool operator==(const GangNode&, const GangNode&) = default;
 };
 
+struct ElasticNodes {
+  std::uint32_t min = 1, max = 1;
+  friend bool operator==(const ElasticNodes&, const ElasticNodes&) = default;
+};
+
 struct Gang {
   std::vector<GangNode> nodes;  // never empty
   std::size_t own = 0;          // which of them this is
   std::string secret;
   std::uint32_t processes_per_node = 1;
   std::string hostfile;
+  std::optional<ElasticNodes> elastic;
   bool shares_machine = false;  // two of its nodes are on one
 
   const GangNode& self() const { return nodes[own]; }

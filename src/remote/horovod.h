@@ -1,5 +1,5 @@
 #pragma once
-// Who is who in a Horovod job, and what its processes meet by. Pure.
+// Who is who in a Horovod job, and what its processes meet by. Pure, but for launch_elastic_horovod().
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,6 +29,13 @@ std::vector<HorovodSlot> horovod_slots(const std::vector<std::uint32_t>& process
 Variables gloo_variables(const Gang& gang, const HorovodSlot& slot, const Variables& own);
 // The line that runs a command on another node, for its shell.
 std::string gloo_line(const std::vector<std::string>& command, const Variables& own);
+
+// What horovodrun is told where nodes may come and go; `discover` prints a line `host:slots` for each.
+std::vector<std::string> elastic_arguments(const Gang& gang, const ElasticNodes& nodes,
+                                           const std::string& discover, const std::string& interface);
+// Becomes horovodrun; comes back only when it failed, having said why.
+int launch_elastic_horovod(const Gang& gang, const ElasticNodes& nodes,
+                           const std::vector<std::string>& command, const Variables& variables);
 
 // Horovod's rendezvous: values under /scope/key, absent until they are set. A rank that is done with a scope
 // deletes its own number there; when all have, the scope is emptied, so that they may meet again.

@@ -199,6 +199,7 @@ int launch_horovod(const std::vector<std::string>& command) {
   Variables variables = read_environment();
   const auto gang = parse_gang(variables);
   if (!gang) return report(gang.error(), 1);
+  if (gang->elastic) return launch_elastic_horovod(*gang, *gang->elastic, command, variables);
   const auto set = variables.find("SLIPWAY_HOROVOD");
   const std::string way = set == variables.end() ? "" : set->second;
   if (!way.empty() && way != "gloo" && way != "mpi")

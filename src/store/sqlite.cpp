@@ -42,12 +42,15 @@ std::string pack_nodes(const AttemptRecord& attempt) {
   return text;
 }
 
-// "secret 31001,31002 -": of the nodes in order, "-" where one has none; empty where nothing was looked for.
+// "secret 31001,31002 -": of the nodes in order, "-" where one has none, "!" before those of one that has
+// left; empty where nothing was looked for.
 std::optional<std::string> pack_launch(const AttemptRecord& attempt) {
   if (!attempt.is_launched) return std::nullopt;
   std::string text = attempt.secret;
-  for (const std::vector<std::uint16_t>& ports : attempt.ports)
-    text += ports.empty() ? " -" : fmt::format(" {}", fmt::join(ports, ","));
+  for (std::size_t n = 0; n < attempt.ports.size(); ++n) {
+    text += attempt.has_left(n) ? " !" : " ";
+    text += attempt.ports[n].empty() ? "-" : fmt::format("{}", fmt::join(attempt.ports[n], ","));
+  }
   return text;
 }
 

@@ -97,6 +97,11 @@ void unpack_launch(std::string_view text, AttemptRecord& attempt) {
   while (!text.empty()) {
     std::string_view item = take();
     std::vector<std::uint16_t>& ports = attempt.ports.emplace_back();
+    if (item.starts_with('!')) {
+      item.remove_prefix(1);
+      attempt.left.resize(attempt.ports.size());
+      attempt.left.back() = true;
+    }
     while (!item.empty() && item != "-") {
       const std::size_t end = std::min(item.find(','), item.size());
       std::uint16_t port = 0;

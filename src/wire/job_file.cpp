@@ -127,9 +127,13 @@ Result<void> read_gang(FieldReader& reader, TaskSpec& task) {
   if (!launcher.empty() && !task.torchrun)
     reader.problem(*reader.value("launcher"), fmt::format("there is no launcher '{}'", launcher),
                    "torchrun is the only one; leave it out for plain processes");
-  if (const std::string elastic = reader.text("elastic", "restart"); elastic != "restart")
-    reader.problem(*reader.value("elastic"), fmt::format("elastic cannot be '{}'", elastic),
-                   "restart is the only way so far: the gang is started anew with the nodes there are");
+  const std::string elastic = reader.text("elastic", "restart");
+  task.framework_elastic = elastic == "framework";
+  if (elastic != "restart" && !task.framework_elastic)
+    reader.problem(
+        *reader.value("elastic"), fmt::format("elastic cannot be '{}'", elastic),
+        "restart: the gang is started anew with the nodes there are; framework: torchrun or Horovod "
+        "is told of them");
   auto container = read_container(reader);
   if (!container) return fail(container.error());
   task.container = std::move(*container);
@@ -239,6 +243,7 @@ void put_gang(Json& json, const TaskSpec& task) {
         {"count", role.count}, {"command", to_json(role.command)}, {"resources", to_json(role.resources)}};
   if (!task.ends_with.empty()) json["ends_with"] = task.ends_with;
   if (task.torchrun) json["launcher"] = "torchrun";
+  if (task.framework_elastic) json["elastic"] = "framework";
   if (!task.container.image.empty()) json["container"]["image"] = task.container.image;
   if (!task.container.rootfs.empty()) json["container"]["rootfs"] = task.container.rootfs;
   if (task.end_grace != usual.end_grace) json["end_grace"] = seconds_json(task.end_grace);

@@ -333,6 +333,13 @@ std::string text_of(const Orders& value) {
   std::string out = fmt::format(R"({{"type":"orders","number":{},"quit":{})", value.number, value.quit);
   if (!value.prepare.empty())
     put_list(out, "prepare", value.prepare, [&](const PrepareOrder& prepare) { put(out, prepare); });
+  if (!value.files.empty())
+    put_list(out, "files", value.files, [&](const FilesOrder& order) {
+      fmt::format_to(Out(out), R"({{"key":"{}")", to_string(order.key));
+      put_field(out, "folder", order.folder);
+      put_files(out, order.files);
+      out += '}';
+    });
   put_list(out, "start", value.start, [&](const StartOrder& start) { put(out, start); });
   put_list(out, "stop", value.stop, [&](const StopOrder& stop) {
     fmt::format_to(Out(out), R"({{"key":"{}","grace":{}}})", to_string(stop.key), stop.grace.count());
@@ -346,6 +353,10 @@ Orders orders_from(const Json& json) {
   value.number = wire::integer<std::uint64_t>(json.at("number"));
   if (json.contains("prepare"))
     for (const Json& item : json.at("prepare")) value.prepare.push_back(prepare_from(item));
+  if (json.contains("files"))
+    for (const Json& item : json.at("files"))
+      value.files.push_back(
+          {key_at(item.at("key")), item.at("folder").get<std::string>(), files_from(item.at("files"))});
   for (const Json& item : json.at("start")) value.start.push_back(start_from(item));
   for (const Json& item : json.at("stop"))
     value.stop.push_back({key_at(item.at("key")), duration_at(item, "grace")});

@@ -2,6 +2,7 @@
 
 import unittest
 
+from elastic_gang import ElasticGang
 from equal_ranks import EqualRanks
 from training import FrameworkCase
 
@@ -14,6 +15,12 @@ class Horovod(EqualRanks, FrameworkCase):
 
 class HorovodOverGloo(Horovod):
     environment = {"SLIPWAY_HOROVOD": "gloo"}
+
+
+class HorovodElastic(ElasticGang, FrameworkCase):
+    framework = "horovod"
+    first = "launcher"
+    how, gang = "horovod", {"toolkit": "horovod"}
 
 
 if __name__ == "__main__":

@@ -124,8 +124,10 @@ void SimNode::begin(const StartOrder& order, TimePoint now) {
     Running running;
     running.started = {order.key, process.rank, random_.between(2, 30'000), now};
     running.resources = process.resources;
-    running.ends_at = now + Duration(random_.chance(0.6) ? random_.between(100, 20'000)
-                                                         : random_.between(10'000, 60'000'000));
+    // Processes of gangs that nodes may join live longer, or none ever would.
+    const bool is_short = process.argv.size() < 5 && random_.chance(0.6);
+    running.ends_at =
+        now + Duration(is_short ? random_.between(100, 20'000) : random_.between(10'000, 60'000'000));
     running.kind = random_.chance(0.05) ? ProcessEndKind::signalled : ProcessEndKind::exited;
     running.code = running.kind == ProcessEndKind::signalled ? 11 : random_.chance(0.1) ? 1 : 0;
     running_[key] = running;

@@ -19,7 +19,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-std::size_t jobs_seen = 0, processes_seen = 0;
+std::size_t jobs_seen = 0, processes_seen = 0, joined_seen = 0, left_seen = 0;
 
 std::uint64_t run(std::uint64_t seed, bool check) {
   World world(seed);
@@ -37,6 +37,8 @@ std::uint64_t run(std::uint64_t seed, bool check) {
     EXPECT_EQ(world.broken_invariant(), "") << "seed " << seed << " after healing";
     jobs_seen += world.jobs_acknowledged();
     processes_seen += world.processes_begun();
+    joined_seen += world.nodes_joined();
+    left_seen += world.nodes_left();
   }
   return world.digest();
 }
@@ -55,8 +57,13 @@ void run_shard(int shard) {
   // A world in which nothing happens breaks no invariant either.
   EXPECT_GT(jobs_seen, seeds / shards);
   EXPECT_GT(processes_seen, 10 * seeds / shards);
+  if (seeds >= 200) {
+    EXPECT_GT(joined_seen, 0u);
+    EXPECT_GT(left_seen, 0u);
+  }
   testing::Test::RecordProperty("jobs", static_cast<int>(jobs_seen));
-  std::printf("%zu jobs, %zu processes\n", jobs_seen, processes_seen);
+  std::printf("%zu jobs, %zu processes, %zu nodes joined running gangs, %zu left\n", jobs_seen,
+              processes_seen, joined_seen, left_seen);
 }
 
 TEST(Simulation, SurvivesFaultsShard0) { run_shard(0); }

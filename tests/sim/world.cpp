@@ -15,6 +15,7 @@ const control::Caller user{"ana", "default"};
 control::Settings settings() {
   control::Settings settings;
   settings.machine.total = machine;
+  settings.reform_after = Duration(200'000);
   return settings;
 }
 
@@ -65,6 +66,12 @@ JobSpec World::random_job() {
     if (random.chance(0.3)) task.processes_per_node = static_cast<std::uint32_t>(random.between(1, 3));
     if (task.nodes > 1 && random.chance(0.3)) {
       task.nodes_min = 1;
+      if (random.chance(0.7)) {  // with room for it now and then
+        task.nodes = static_cast<std::uint32_t>(random.between(2, 8));
+        task.resources.cores = 500;
+        task.toolkit = Toolkit::torch;
+        task.torchrun = task.framework_elastic = true;
+      }
     } else if (!task.count && random.chance(0.3)) {
       task.toolkit = Toolkit::tensorflow;
       task.processes_per_node = 1;
@@ -340,6 +347,8 @@ void World::check_events() {
     const std::string line = fmt::format("{} {} {} {} {}", event.time.time_since_epoch().count(), event.kind,
                                          event.job ? event.job->value() : 0, event.task, event.text);
     for (const char c : line) digest_ = (digest_ ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    joined_ += event.kind == "attempt.node_joined";
+    left_ += event.kind == "attempt.node_left";
     const bool attempt_end = event.kind == "attempt.ended";
     const bool job_end =
         event.kind == "job.succeeded" || event.kind == "job.failed" || event.kind == "job.cancelled";

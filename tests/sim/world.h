@@ -27,6 +27,8 @@ class World {
   std::string broken_invariant();
   std::uint64_t digest();
   std::size_t processes_begun() const { return ledger_.begun.size(); }
+  std::size_t nodes_joined() const { return joined_; }
+  std::size_t nodes_left() const { return left_; }
   std::size_t jobs_acknowledged() const { return acknowledged_.size(); }
 
   Random random;
@@ -69,6 +71,7 @@ class World {
   Ledger ledger_;
   std::set<JobId> acknowledged_;
   std::uint64_t event_seen_ = 0;
+  std::size_t joined_ = 0, left_ = 0;  // nodes of gangs that ran
   std::set<std::string> ended_once_;
   std::uint64_t digest_ = 14695981039346656037ULL;
   int submitted_ = 0;
