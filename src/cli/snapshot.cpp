@@ -160,10 +160,13 @@ Result<void> check_size(const Snapshot& snapshot, const std::string& folder, Byt
   std::string largest = "the largest files are";
   for (std::size_t i = 0; i < named; ++i)
     largest += fmt::format("\n{:>10}  {}", format_bytes(files[i]->size), files[i]->path);
-  return fail(ErrorCode::too_large,
-              fmt::format("the source folder {} has {}, the limit is {}\n{}", folder, format_bytes(total),
-                          format_bytes(size_max), largest),
-              fmt::format("leave data out with lines in {}/{}", folder, ignore_file_name));
+  const std::string what =
+      folder.empty() ? "the files have" : fmt::format("the source folder {} has", folder);
+  return fail(
+      ErrorCode::too_large,
+      fmt::format("{} {}, the limit is {}\n{}", what, format_bytes(total), format_bytes(size_max), largest),
+      folder.empty() ? "keep data where the nodes can read it, and name its place in the command"
+                     : fmt::format("leave data out with lines in {}/{}", folder, ignore_file_name));
 }
 
 Result<std::string> hash_file(const std::string& path, Bytes size) {

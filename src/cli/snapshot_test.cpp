@@ -134,6 +134,21 @@ TEST(Snapshot, NamesTheLargestFilesWhenThereIsTooMuch) {
   EXPECT_EQ(error.find("f2"), std::string::npos) << error;
 }
 
+TEST(Snapshot, SingleFilesHaveTheSameLimitEachAndTogether) {
+  const TemporaryFolder folder;
+  folder.write("large", std::string(1001, 'x'));
+  folder.write("half", std::string(600, 'x'));
+  const auto error = [&](const std::vector<std::pair<std::string, std::string>>& files) {
+    const Result<Code> code = gather_code("", files, {.size_max = 1000});
+    return code ? std::string() : code.error().what;
+  };
+  EXPECT_EQ(error({{"a", folder.path("large")}}),
+            "file " + folder.path("large") + " has 1001 B, the limit is 1000 B");
+  const std::string together = error({{"a", folder.path("half")}, {"b", folder.path("half")}});
+  EXPECT_NE(together.find("the files have 1.2 KiB, the limit is 1000 B"), std::string::npos) << together;
+  EXPECT_EQ(error({{"a", folder.path("half")}}), "");
+}
+
 TEST(Snapshot, SaysWhichFolderIsMissing) {
   const Result<Snapshot> snapshot = take_snapshot("/nonexistent/code");
   ASSERT_FALSE(snapshot);

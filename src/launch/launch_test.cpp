@@ -234,6 +234,22 @@ TEST(Torch, TorchrunStartsTheProcessesOfANode) {
   EXPECT_EQ(commands(task, placed_on(2))[1], line(1, "--no_python ./train --fast"));
 }
 
+TEST(Torch, TorchrunIsToldHowManyNodesThereMayBe) {
+  TaskSpec task = alike(Toolkit::torch, 4, 1);
+  task.torchrun = task.framework_elastic = true;
+  task.nodes_min = 1;
+  EXPECT_EQ(
+      commands(task, placed_on(1)),
+      Lines{"python3 -m torch.distributed.run --nnodes 1:4 --nproc_per_node 1 --rdzv_id job_7-sweep[3]-2 "
+            "--rdzv_backend c10d --rdzv_endpoint 127.64.0.1:1001 --max_restarts 10 --redirects 9:1 --tee "
+            "9:1 --log_dir .torchrun --rdzv_conf is_host=1,last_call_timeout=3 train.py"});
+  EXPECT_EQ(launch(task, placed_on(1))[0].processes[0].stdout_name, "stdout-0.txt") << "others may come";
+  Placement placement = placed_on(3);
+  placement.nodes[1].has_left = true;
+  EXPECT_EQ(seen(task, placement, {"SLIPWAY_NODES", "SLIPWAY_WORLD_SIZE", "SLIPWAY_RANK"})[2],
+            "lab-3 127.64.0.1,127.64.0.3 2 2");
+}
+
 // ── jax ──
 
 TEST(Jax, OneCoordinator) {
@@ -289,6 +305,18 @@ TEST(Horovod, ItsOwnLauncher) {
             (Lines{"@slipway@ node launch-horovod -- python3 train.py", "@slipway@ node serve-starts"}));
   EXPECT_EQ(commands(alike(Toolkit::horovod, 1, 2), placed_on(1)),
             Lines{"@slipway@ node launch-horovod -- python3 train.py"});
+}
+
+TEST(Horovod, WhereNodesComeAndGoTheFilesSayWhoIsThere) {
+  TaskSpec task = alike(Toolkit::horovod, 3, 2);
+  task.nodes_min = 1;
+  task.framework_elastic = true;
+  EXPECT_EQ(seen(task, placed_on(2), {"SLIPWAY_ELASTIC_NODES"})[0], "lab-1 1:3");
+  Placement placement = prepared(task, placed_on(3));
+  placement.nodes[1].has_left = true;
+  EXPECT_EQ(files(task, placement), (std::vector<std::pair<std::string, std::string>>{
+                                        {"hostfile", "lab-1 slots=2\nlab-3 slots=2\n"},
+                                        {"start-hosts", "lab-1=127.64.0.1:1001,lab-3=127.64.0.3:3001"}}));
 }
 
 // ── containers ──

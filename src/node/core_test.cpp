@@ -70,6 +70,7 @@ class AgentCoreTest : public ::testing::Test {
     if (auto* start = std::get_if<effect::Start>(&effect)) return "start " + name(start->order.key);
     if (auto* stop = std::get_if<effect::Stop>(&effect)) return "stop " + name(stop->key);
     if (auto* stage = std::get_if<effect::Stage>(&effect)) return "stage " + name(stage->order.key);
+    if (auto* write = std::get_if<effect::WriteFiles>(&effect)) return "write " + name(write->order.key);
     if (auto* release = std::get_if<effect::Release>(&effect)) return "release " + name(release->key);
     if (auto* quit = std::get_if<effect::Quit>(&effect))
       return "quit" + (quit->reason.empty() ? "" : " " + quit->reason);
@@ -431,6 +432,25 @@ TEST_F(AgentCoreTest, WhatIsPreparedIsSaidInHelloAndGivenUpWhenStopped) {
   EXPECT_EQ(deeds(), (Words{"release 1", "release 3"})) << "and no end is told: nothing ran";
   core.staged({key(3), {31003}, "x", {}}, now);
   EXPECT_EQ(deeds(), Words{"release 3"}) << "found too late";
+}
+
+TEST_F(AgentCoreTest, AnAttemptThatWasForgottenMayComeAgainWithTheSameOrders) {
+  join();
+  say({.start = {order(1)}});
+  start(1);
+  end(1);
+  deeds();
+  say({.forget = {key(1)}, .prepare = {{key(1), "folder", {}, {}, {}, 1}}});
+  EXPECT_EQ(deeds(), (Words{"forget 1", "stage 1"}));
+}
+
+TEST_F(AgentCoreTest, FilesAreWrittenOnlyForWhatRuns) {
+  join();
+  say({.start = {order(1)}});
+  start(1);
+  deeds();
+  say({.files = {{key(1), "folder", {{"hostfile", "a"}}}, {key(2), "folder", {{"hostfile", "b"}}}}});
+  EXPECT_EQ(deeds(), Words{"write 1"});
 }
 
 TEST_F(AgentCoreTest, SilenceIsToldAndToldAgainAfterALostConnection) {

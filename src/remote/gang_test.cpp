@@ -28,10 +28,19 @@ TEST(StartHosts, AGangFromItsVariables) {
   EXPECT_EQ(gang->self().name, "lab-2");
   EXPECT_EQ(gang->processes_per_node, 4u);
   EXPECT_TRUE(gang->is_loopback());
+  EXPECT_FALSE(gang->elastic);
+  Variables elastic = variables;
+  elastic["SLIPWAY_ELASTIC_NODES"] = "1:4";
+  EXPECT_EQ(parse_gang(elastic)->elastic, (ElasticNodes{1, 4}));
+  for (const char* wrong : {"0:4", "5:4", ":", "1:", ":1", "1:x"}) {
+    elastic["SLIPWAY_ELASTIC_NODES"] = wrong;
+    EXPECT_FALSE(parse_gang(elastic)) << wrong;
+  }
   for (const auto& [name, value] : Variables{{"SLIPWAY_START_HOSTS", ""},
                                              {"SLIPWAY_START_SECRET", "short"},
                                              {"SLIPWAY_NODE", "lab-3"},
-                                             {"SLIPWAY_PROCESSES_PER_NODE", "0"}}) {
+                                             {"SLIPWAY_PROCESSES_PER_NODE", "0"},
+                                             {"SLIPWAY_ELASTIC_NODES", "4"}}) {
     Variables broken = variables;
     broken[name] = value;
     const auto refused = parse_gang(broken);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "remote/child.h"
 #include "remote/test_support.h"
 
 namespace slipway::remote {
@@ -28,6 +29,14 @@ TEST(Horovod, VariablesOfARank) {
   EXPECT_EQ(second.at("HOROVOD_GLOO_RENDEZVOUS_ADDR"), "127.64.0.1");
   EXPECT_EQ(second.at("HOROVOD_GLOO_RENDEZVOUS_PORT"), "5");
   EXPECT_FALSE(second.contains("HOROVOD_GLOO_IFACE")) << "only the node itself knows";
+}
+
+TEST(Horovod, HorovodrunIsToldHowManyThereMayBe) {
+  const Gang gang = gang_of("a=127.64.0.1:5,b=127.64.0.2:6", 2, "a");
+  EXPECT_EQ(
+      quote(elastic_arguments(gang, {1, 3}, "/s/discover", "lo")),
+      quote({"--gloo", "-np", "4", "--min-np", "2", "--max-np", "6", "--host-discovery-script", "/s/discover",
+             "--blacklist-cooldown-range", "1", "5", "--reset-limit", "100", "--network-interface", "lo"}));
 }
 
 TEST(Horovod, StoreKeepsUntilAllAreDone) {

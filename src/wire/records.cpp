@@ -49,8 +49,12 @@ Json names_json(const std::vector<Member>& members) {
 Json attempt_json(const AttemptRecord& attempt, const TaskSpec& spec) {
   const auto members = gang_of(spec, static_cast<std::uint32_t>(attempt.nodes.size()));
   const bool named = attempt.rank && *attempt.rank < members.size();
+  Json left = Json::array();
+  for (std::size_t n = 0; n < attempt.node_names.size(); ++n)
+    if (attempt.has_left(n)) left.push_back(n);
   return {{"attempt", attempt.key.attempt},
           {"nodes", attempt.node_names},
+          {"left", left},
           {"placed_at", format_time(attempt.placed_at)},
           {"started_at", time_json(attempt.started_at)},
           {"ended_at", time_json(attempt.ended_at)},

@@ -138,6 +138,10 @@ TEST_P(StoreContract, LoadsWhatLivesAndLeavesWhatEnded) {
   attempt.nodes = {NodeId{3}, NodeId{4}};
   attempt.node_names = {"lab-1", "lab-2"};
   attempt.gpus = {{0, 2}, {}};
+  attempt.is_launched = true;
+  attempt.secret = "5ec2e7";
+  attempt.ports = {{31001, 31002}, {}};
+  attempt.left = {false, true};
   attempt.placed_at = at(6);
   attempt.started_at = at(7);
   later.attempts.push_back(attempt);

@@ -148,7 +148,11 @@ class Commands(SharedServiceCase):
         text = err.decode()
         self.assertIn("slipway logs", text)
         self.assertIn("slipway job cancel", text)
-        (running,) = self.s.ok("job", "list", "--state", "running", "-o", "quiet").out.split()
+        def list_running():  # its output may be there before its node has said that it runs
+            return self.s.ok("job", "list", "--state", "running", "-o", "quiet").out.split()
+
+        wait_until(list_running, what="a running job")
+        (running,) = list_running()
         self.assertIn(running, text)
         self.s.ok("job", "cancel", running)
         self.s.wait_for(running)
