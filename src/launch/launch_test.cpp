@@ -33,6 +33,13 @@ std::string variable(const ProcessStart& process, std::string_view name) {
   return "(unset)";
 }
 
+std::vector<std::string> in_order(const std::map<std::uint32_t, std::string>& lines) {
+  std::vector<std::string> all;
+  all.reserve(lines.size());
+  for (const auto& [rank, line] : lines) all.push_back(line);
+  return all;
+}
+
 // What all processes of the gang see of these variables, by rank: "lab-1 a=1 b=2".
 std::vector<std::string> seen(const TaskSpec& task, const Placement& placement,
                               const std::vector<std::string>& names) {
@@ -43,9 +50,7 @@ std::vector<std::string> seen(const TaskSpec& task, const Placement& placement,
       std::string& line = lines[process.rank] = placement.nodes[n].name;
       for (const std::string& name : names) line += fmt::format(" {}", variable(process, name));
     }
-  std::vector<std::string> all;
-  for (const auto& [rank, line] : lines) all.push_back(line);
-  return all;
+  return in_order(lines);
 }
 
 std::vector<std::string> commands(const TaskSpec& task, const Placement& placement) {
@@ -53,9 +58,7 @@ std::vector<std::string> commands(const TaskSpec& task, const Placement& placeme
   for (const StartOrder& order : launch(task, prepared(task, placement)))
     for (const ProcessStart& process : order.processes)
       lines[process.rank] = fmt::format("{}", fmt::join(process.argv, " "));
-  std::vector<std::string> all;
-  for (const auto& [rank, line] : lines) all.push_back(line);
-  return all;
+  return in_order(lines);
 }
 
 TaskSpec alike(Toolkit toolkit, std::uint32_t nodes, std::uint32_t per_node) {
