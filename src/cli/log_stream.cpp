@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <condition_variable>
 #include <iterator>
 #include <thread>
 
@@ -69,9 +70,10 @@ std::vector<std::string> processes_of(const LogSource& source, const Value& task
 }
 
 // On a terminal each process has a colour of its own.
-std::string prefix_of(const LogSource& source, const std::vector<std::string>& processes, std::size_t which) {
+std::string prefix_of(const LogSource& source, const std::string& process, bool is_one_of_several,
+                      std::size_t which) {
   std::string text = source.label;
-  if (processes.size() > 1) text += (text.empty() ? "" : "/") + processes[which];
+  if (is_one_of_several) text += (text.empty() ? "" : "/") + process;
   if (text.empty()) return "";
   if (!source.in_colour) return fmt::format("[{}] ", text);
   static constexpr int colours[] = {36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91};
@@ -84,29 +86,59 @@ Outcome<void> check(const std::vector<LogTarget>& targets) {
   return {};
 }
 
+// Processes may join while it runs.
+bool may_grow(const LogSource& source, const Value& task) {
+  return source.process.empty() && task.at("spec").text("elastic") == "framework";
+}
+
 // Every process and stream of one attempt at once, each on a thread and a connection of its own.
 Outcome<Found> follow_attempt(Service& service, const LogSource& source, const Value& task,
                               std::uint32_t attempt, const std::vector<LogTarget>& targets) {
-  const std::vector<std::string> processes = processes_of(source, task);
+  std::vector<std::string> processes = processes_of(source, task);
+  const bool grows = may_grow(source, task);
   std::mutex mutex;
+  std::condition_variable ended;
+  std::size_t running = 0;         // guarded by mutex
   std::optional<Failure> failure;  // guarded by mutex
   Found found = Found::nothing;    // guarded by mutex
-  const auto copy = [&](Service own, std::size_t which, const LogTarget& target) {
-    LineWriter writer(*target.output, prefix_of(source, processes, which));
-    const OneLog log{source.job, source.task, target.stream, processes[which], attempt, source.tail, true};
+  const auto copy = [&](Service own, const std::string& process, const std::string& prefix,
+                        const LogTarget& target) {
+    LineWriter writer(*target.output, prefix);
+    const OneLog log{source.job, source.task, target.stream, process, attempt, source.tail, true};
     const Outcome<Found> copied = copy_log(own, log, writer);
     const std::lock_guard lock(mutex);
     if (!copied)
       failure = copied.error();
     else if (*copied == Found::all)
       found = Found::all;
+    --running;
+    ended.notify_one();
   };
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t which = 0; which < processes.size(); ++which)
-      for (const LogTarget& target : targets)
-        threads.emplace_back([&copy, &service, which, &target] { copy(service.another(), which, target); });
+  std::vector<std::jthread> threads;
+  const auto follow = [&](std::size_t which) {
+    const std::string prefix = prefix_of(source, processes[which], grows || processes.size() > 1, which);
+    for (const LogTarget& target : targets) {
+      ++running;
+      threads.emplace_back([&copy, &service, process = processes[which], prefix, &target] {
+        copy(service.another(), process, prefix, target);
+      });
+    }
+  };
+  std::unique_lock lock(mutex);
+  for (std::size_t which = 0; which < processes.size(); ++which) follow(which);
+  while (!ended.wait_for(lock, std::chrono::seconds(1), [&] { return running == 0; })) {
+    if (!grows) continue;
+    lock.unlock();
+    const Outcome<Value> now = get_task(service, source);
+    lock.lock();
+    if (!now || now->number("attempts") != attempt) continue;
+    std::vector<std::string> all = processes_of(source, *now);
+    const std::size_t known = processes.size();
+    if (all.size() > known) processes = std::move(all);
+    for (std::size_t which = known; which < processes.size(); ++which) follow(which);
   }
+  lock.unlock();
+  threads.clear();
   if (failure) return give_up(std::move(*failure));
   if (const Outcome<void> written = check(targets); !written) return give_up(written);
   return found;
@@ -170,7 +202,8 @@ Outcome<void> copy_logs(Service& service, const LogSource& source, const std::ve
   const std::vector<std::string> processes = processes_of(source, *task);
   for (std::size_t which = 0; which < processes.size(); ++which) {
     for (const LogTarget& target : targets) {
-      LineWriter writer(*target.output, prefix_of(source, processes, which));
+      LineWriter writer(*target.output, prefix_of(source, processes[which],
+                                                  may_grow(source, *task) || processes.size() > 1, which));
       const OneLog log{
           source.job,  source.task, target.stream, processes[which], source.attempt.value_or(last),
           source.tail, false};

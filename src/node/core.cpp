@@ -198,10 +198,12 @@ void AgentCore::obey(Orders orders, TimePoint now) {
 void AgentCore::prepare(const PrepareOrder& order) {
   const auto [found, is_new] = attempts_.try_emplace(order.key);
   Attempt& attempt = found->second;
-  if (is_new)
+  if (is_new) {
+    attempt.files = order.files;
     effects_.emplace_back(effect::Stage{order});
-  else if (!attempt.ordered && attempt.prepared)  // it asks again: what we said was lost on the way
+  } else if (!attempt.ordered && attempt.prepared) {  // it asks again: what we said was lost on the way
     report_.prepared.push_back(*attempt.prepared);
+  }
 }
 
 void AgentCore::accept(StartOrder order) {
@@ -216,12 +218,15 @@ void AgentCore::accept(StartOrder order) {
   // Prepared before, or by an agent that has died since: then its files are laid out a second time.
   const bool was_prepared = attempt.prepared.has_value();
   attempt.prepared.reset();
-  attempt.staged = was_prepared || ((order.source.empty() || !order.workdir.empty()) && order.files.empty());
+  // Files may tell of what was found meanwhile, and then differ.
+  const bool has_files = order.files.empty() || (was_prepared && order.files == attempt.files);
+  attempt.files.clear();
+  attempt.staged = has_files && (was_prepared || order.source.empty() || !order.workdir.empty());
   for (const ProcessStart& process : order.processes) attempt.processes.push_back({process.rank, {}, {}});
   attempt.order = std::move(order);
   if (!attempt.staged) {  // also for one that waits, so that its turn finds it ready
     const StartOrder& ordered = attempt.order;
-    PrepareOrder stage{key, ordered.folder, ordered.workdir.empty() ? ordered.source : "",
+    PrepareOrder stage{key, ordered.folder, ordered.workdir.empty() && !was_prepared ? ordered.source : "",
                        {},  ordered.files,  0};
     for (const ProcessStart& process : ordered.processes)
       stage.folders.push_back(ordered.folder + "/" + process.wd_name);

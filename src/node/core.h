@@ -130,11 +130,12 @@ class AgentCore {
   struct Attempt {
     std::uint64_t number = 0;  // in the order they came
     bool behind = false;
-    bool staged = false;               // its source is laid out, or it has none
-    std::optional<Prepared> prepared;  // what was found, until it is started
-    bool ordered = false;              // to start; before, it is only being prepared
-    bool handed = false;               // given to the keeper, its order with it
-    bool waits = false;                // there, for room
+    bool staged = false;                                     // its source is laid out, or it has none
+    std::optional<Prepared> prepared;                        // what was found, until it is started
+    std::vector<std::pair<std::string, std::string>> files;  // those it was prepared with
+    bool ordered = false;                                    // to start; before, it is only being prepared
+    bool handed = false;                                     // given to the keeper, its order with it
+    bool waits = false;                                      // there, for room
     bool silent = false;
     StartOrder order;
     std::optional<Duration> stop;  // asked while there was no keeper to tell

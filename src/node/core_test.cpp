@@ -444,6 +444,21 @@ TEST_F(AgentCoreTest, AnAttemptThatWasForgottenMayComeAgainWithTheSameOrders) {
   EXPECT_EQ(deeds(), (Words{"forget 1", "stage 1"}));
 }
 
+TEST_F(AgentCoreTest, FilesThatTellOfThePortsAreLaidOutBeforeTheStart) {
+  join();
+  for (const std::uint32_t index : {1u, 2u}) {
+    say({.prepare = {{key(index), "folder", {}, {}, {{"hosts", "a:0"}}, 1}}});
+    core.staged({key(index), {31001}, "secret", ""}, now);
+    deeds();
+    StartOrder start = order(index);
+    start.files = {{"hosts", index == 1 ? "a:0" : "a:31001"}};
+    say({.start = {start}});
+    EXPECT_EQ(deeds(), Words{index == 1 ? "start 1" : "stage 2"});
+  }
+  core.staged({key(2), {}, "", ""}, now);
+  EXPECT_EQ(deeds(), Words{"start 2"});
+}
+
 TEST_F(AgentCoreTest, FilesAreWrittenOnlyForWhatRuns) {
   join();
   say({.start = {order(1)}});

@@ -11,6 +11,7 @@ RANKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "elastic_ranks.
 
 class ElasticGang:
     first = "0"  # the process of the first node
+    sign_of_a_newcomer = "[2] a world of 3\n"  # in the log of the whole gang
     how = ""  # the argument of elastic_ranks.py
     gang = {}  # the toolkit's part of the task
 
@@ -31,6 +32,7 @@ class ElasticGang:
         pool = "e" + uuid.uuid4().hex[:6]
         go = os.path.join(self.s.base, pool)
         self.s.ok("pool", "create", pool, "--nodes", 2, "--cores-per-node", 1, "--overcommit")
+        self.s.wait_for_nodes(2, pool)  # so that the oldest is the gang's first, which stays
         task = {
             "name": "train",
             "nodes": {"min": 1, "max": 3},
@@ -44,6 +46,7 @@ class ElasticGang:
             json.dump({"name": "elastic", "pool": pool, "tasks": [task]}, file)
         job = self.s.ok("job", "submit", path, "-o", "quiet").out.strip()
         self.wait_for_world(job, 2)
+        follower = self.s.spawn("logs", f"{job}/train", "-f")
         self.s.ok("pool", "resize", pool, "--nodes", 3)
         self.wait_for_world(job, 3)
         before = len(self.worlds(job))
@@ -54,6 +57,7 @@ class ElasticGang:
         with open(go, "w"):
             pass
         self.assertEqual(self.s.wait_for(job, timeout=2 * PATIENCE)["state"], "succeeded")
+        self.assertIn(self.sign_of_a_newcomer, follower.communicate(timeout=PATIENCE)[0].decode())
         record = self.s.task(job, "train")
         self.assertEqual((record["attempts"], record["retries_used"]), (1, 0))
         events = self.s.ok("events", "--job", job).out

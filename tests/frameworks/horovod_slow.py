@@ -19,7 +19,7 @@ class HorovodOverGloo(Horovod):
 
 class HorovodElastic(ElasticGang, FrameworkCase):
     framework = "horovod"
-    first = "launcher"
+    first, sign_of_a_newcomer = "launcher", "[2]<stdout>:a world of 3\n"  # its launcher speaks for all ranks
     how, gang = "horovod", {"toolkit": "horovod"}
 
 
