@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -181,6 +182,30 @@ TEST(Kernels, OptimizersMatchTheReference) {
       }
       for (std::size_t i = 0; i < n; ++i) ASSERT_NEAR(values[i], wide[i], 1e-4) << i;
     }
+}
+
+TEST(Kernels, AnOptimizerMayWorkInParts) {
+  using enum OptimizerKind;
+  constexpr std::size_t n = 5003;
+  for (const OptimizerKind kind : {sgd, momentum, adam, adagrad}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    const OptimizerSpec spec{.kind = kind, .rate = 0.1F};
+    const std::vector<Range> statistics = {{1000, 1100}, {2040, 2060}, {n - 3, n}};
+    Optimizer whole(spec, {0, n}, statistics), parted(spec, {0, n}, statistics);
+    std::vector<float> expected = noise(n, 5), values = expected;
+    for (std::uint64_t step = 0; step < 6; ++step) {
+      const std::vector<float> g = noise(n, 50 + step);
+      whole.apply(step, 0.25F, expected, g);
+      const std::size_t part = 1 + 613 * step;
+      for (std::size_t at = 0; at < n; at += part) {
+        const std::size_t count = std::min(part, n - at);
+        parted.apply_part(step, 0.25F, at, std::span(values).subspan(at, count),
+                          std::span(g).subspan(at, count));
+      }
+    }
+    EXPECT_EQ(values, expected) << "bit for bit";
+    EXPECT_TRUE(std::ranges::equal(parted.state(), whole.state()));
+  }
 }
 
 TEST(Kernels, DropoutKeepsTheMeanAndRepeats) {

@@ -12,6 +12,10 @@ namespace {
 
 constexpr float statistic_pace = 0.1F;  // share of a running mean that one batch replaces
 
+Range common(const Range& range, const Range& limits) {  // empty where they do not meet
+  return {std::clamp(range.begin, limits.begin, limits.end), std::clamp(range.end, limits.begin, limits.end)};
+}
+
 template <class Kind>
 Result<Kind> choose(std::string_view word, const char* what,
                     const std::vector<std::pair<std::string, Kind>>& known) {
@@ -71,8 +75,7 @@ Optimizer::Optimizer(OptimizerSpec spec, Range slice, const std::vector<Range>& 
     : spec_(spec), size_(slice.end - slice.begin), state_(state_floats(spec.kind, size_), 0.0F) {
   std::size_t at = slice.begin;
   for (const Range& range : statistics) {
-    const std::size_t begin = std::clamp(range.begin, slice.begin, slice.end);
-    const std::size_t end = std::clamp(range.end, slice.begin, slice.end);
+    const auto [begin, end] = common(range, slice);
     if (begin == end) continue;
     if (begin > at) trained_.push_back({at - slice.begin, begin - slice.begin});
     averaged_.push_back({begin - slice.begin, end - slice.begin});
@@ -84,10 +87,19 @@ Optimizer::Optimizer(OptimizerSpec spec, Range slice, const std::vector<Range>& 
 void Optimizer::apply(std::uint64_t step, float scale, std::span<float> values,
                       std::span<const float> gradients) {
   SLIPWAY_CHECK(values.size() == size_ && gradients.size() == size_);
+  apply_part(step, scale, 0, values, gradients);
+}
+
+void Optimizer::apply_part(std::uint64_t step, float scale, std::size_t begin, std::span<float> values,
+                           std::span<const float> gradients) {
+  const Range part{begin, begin + gradients.size()};
+  SLIPWAY_CHECK(values.size() == gradients.size() && part.end <= size_);
   const float rate = rate_at(spec_, step);
-  for (const Range& range : trained_) {
-    float* w = values.data() + range.begin;
-    const float* g = gradients.data() + range.begin;
+  for (const Range& whole : trained_) {
+    const Range range = common(whole, part);
+    if (range.begin == range.end) continue;
+    float* w = values.data() + (range.begin - begin);
+    const float* g = gradients.data() + (range.begin - begin);
     const std::size_t n = range.end - range.begin;
     float* state = state_.data() + range.begin;
     switch (spec_.kind) {
@@ -103,9 +115,11 @@ void Optimizer::apply(std::uint64_t step, float scale, std::span<float> values,
       }
     }
   }
-  for (const Range& range : averaged_)
-    for (std::size_t i = range.begin; i < range.end; ++i)
+  for (const Range& whole : averaged_) {
+    const Range range = common(whole, part);
+    for (std::size_t i = range.begin - begin; i < range.end - begin; ++i)
       values[i] += statistic_pace * (gradients[i] * scale - values[i]);
+  }
 }
 
 }  // namespace slipway::train

@@ -46,6 +46,10 @@ class Optimizer {
   // values and gradients are the slice; the gradient is multiplied by `scale` (1 / samples it sums over).
   // `step` counts from 0.
   void apply(std::uint64_t step, float scale, std::span<float> values, std::span<const float> gradients);
+  // The same for the values from `begin` of the slice on, as many as there are gradients. A step may be
+  // applied part by part, in any order; the result is the same to the bit.
+  void apply_part(std::uint64_t step, float scale, std::size_t begin, std::span<float> values,
+                  std::span<const float> gradients);
 
   // What must be kept besides the values to go on exactly: none, one or two floats per value.
   std::span<float> state() { return state_; }
