@@ -1,4 +1,5 @@
 // The worker's side of an all-reduce: everyone adds up everyone's gradients and applies them alike.
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -7,6 +8,8 @@
 
 namespace slipway::train {
 namespace {
+
+constexpr std::size_t piece_floats = 2048;  // of gradients: with their values they fit the first cache
 
 class AllReduceExchange final : public Exchange {
  public:
@@ -39,14 +42,22 @@ class AllReduceExchange final : public Exchange {
     std::memcpy(group_->own().data(), &report.tail, sizeof report.tail);
     const auto sum = group_->reduce(report.meanwhile);
     if (!sum) return fail(sum.error());
-    StepOutcome outcome{.tail = read_tail(sum->data())};
+    std::array<float, piece_floats> room;
+    StepOutcome outcome{.tail = read_tail(sum->from(0, std::span(room).first(tail_floats)).data())};
     outcome.finish = outcome.tail.finish > 0;
     outcome.stop = outcome.tail.stop > 0;
     outcome.not_finite = !std::isfinite(outcome.tail.loss);
     outcome.applied = !outcome.finish && !outcome.not_finite;
     if (outcome.applied) {
       const float samples = static_cast<float>(options_.batch) * static_cast<float>(options_.ranks);
-      state.optimizer.apply(state.step++, 1.0F / samples, state.values, sum->subspan(tail_floats));
+      for (std::size_t at = tail_floats; at < sum->size();) {
+        const std::span<const float> piece = sum->from(at, room);
+        const std::size_t begin = at - tail_floats;
+        state.optimizer.apply_part(state.step, 1.0F / samples, begin,
+                                   std::span(state.values).subspan(begin, piece.size()), piece);
+        at += piece.size();
+      }
+      ++state.step;
     }
     return outcome;
   }

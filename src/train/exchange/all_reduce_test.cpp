@@ -131,6 +131,20 @@ TEST(AllReduce, RefusesARankOfAnotherModel) {
   stop.request();
 }
 
+TEST(Sum, ComesInPiecesOrWholeWhereItIsReady) {
+  const std::vector<float> a = {1, 2, 3, 4, 5}, b = {10, 20, 30, 40, 50};
+  const Sum sum({a.data(), b.data()}, a.size());
+  std::vector<float> room(2), read;
+  for (std::size_t at = 0; at < sum.size(); at = read.size()) {
+    const std::span<const float> piece = sum.from(at, room);
+    read.insert(read.end(), piece.begin(), piece.end());
+  }
+  EXPECT_EQ(read, (std::vector<float>{11, 22, 33, 44, 55}));
+  const std::span<const float> rest = Sum(std::span(a)).from(1, room);
+  EXPECT_EQ(rest.data(), a.data() + 1) << "nothing is copied";
+  EXPECT_EQ(rest.size(), 4U);
+}
+
 // Socket pairs between threads: every size, both ways, against the plain loop.
 TEST(Collective, RingAndHalvingMatchTheReference) {
   for (const std::uint32_t n : {2U, 3U, 4U, 5U, 8U})

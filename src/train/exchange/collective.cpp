@@ -34,7 +34,7 @@ Result<void> send_and_receive(Peers& peers, std::uint32_t to, std::span<const fl
     const std::size_t whole = held / sizeof(float);
     float* sum = in.data() + got / sizeof(float);
     const float* both[2] = {sum, reinterpret_cast<const float*>(chunk.data())};
-    kernels().sum(sum, both, 2, whole);
+    kernels().sum(sum, both, 2, 0, whole);
     got += whole * sizeof(float);
     held -= whole * sizeof(float);
     std::memmove(chunk.data(), chunk.data() + whole * sizeof(float), held);

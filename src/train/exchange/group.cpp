@@ -351,12 +351,12 @@ Result<void> Group::share_between(void* group, std::span<float> values) {
 
 std::span<float> Group::own() { return memory_ ? memory_->own() : std::span<float>(alone_); }
 
-Result<std::span<float>> Group::reduce(const std::function<void()>& meanwhile) {
+Result<Sum> Group::reduce(const std::function<void()>& meanwhile) {
   const bool several = table_.machines() > 1;
   if (memory_) return memory_->reduce(meanwhile, several ? &Group::reduce_between : nullptr, this);
   if (several)
     if (auto done = all_reduce(peers_, alone_); !done) return fail(done.error());
-  return std::span<float>(alone_);
+  return Sum(alone_);
 }
 
 Result<void> Group::share(std::span<float> values) {

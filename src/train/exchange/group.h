@@ -52,7 +52,7 @@ GroupTable make_table(const std::vector<Introduction>& introductions, const std:
 class Group {
  public:
   // The sum over all ranks, the same bits everywhere; valid until the next call.
-  Result<std::span<float>> reduce(const std::function<void()>& meanwhile);
+  Result<Sum> reduce(const std::function<void()>& meanwhile);
   std::span<float> own();  // where this rank's part of the next reduce() is written
   // Everyone gets the source's values.
   Result<void> share(std::span<float> values);

@@ -348,7 +348,7 @@ void Server::finish_step_if_complete() {
   if (arrived.empty() || arrived.size() < needed) return;
   const float* gradients = arrived.front();
   if (arrived.size() > 1) {
-    kernels().sum(sum_.data(), arrived.data(), arrived.size(), sum_.size());
+    kernels().sum(sum_.data(), arrived.data(), arrived.size(), 0, sum_.size());
     gradients = sum_.data();
   }
   const Tail tail = read_tail(gradients);

@@ -168,29 +168,24 @@ Result<void> SharedMemory::barrier(const std::function<void()>& meanwhile) {
   return {};
 }
 
-Result<std::span<float>> SharedMemory::reduce(const std::function<void()>& meanwhile, Between between,
-                                              void* context) {
+Result<Sum> SharedMemory::reduce(const std::function<void()>& meanwhile, Between between, void* context) {
   const std::uint64_t turn = turn_++;
   if (auto all = barrier(meanwhile); !all) return fail(all.error());
   std::vector<const float*> from;
   for (std::uint32_t rank = 0; rank < place_.ranks; ++rank) from.push_back(gradients(rank, turn).data());
-  if (between == nullptr && place_.floats <= small_floats && place_.ranks <= small_ranks) {
-    private_sum_.resize(place_.floats);
-    kernels().sum(private_sum_.data(), from.data(), from.size(), place_.floats);
-    return std::span<float>(private_sum_);
-  }
+  if (between == nullptr && place_.floats <= small_floats && place_.ranks <= small_ranks)
+    return Sum(std::move(from), place_.floats);
   const std::span<float> sum = shared_sum();
   const std::size_t blocks = padded(place_.floats) / 16;
   const std::size_t begin = std::min(place_.floats, blocks * place_.rank / place_.ranks * 16);
   const std::size_t end = std::min(place_.floats, blocks * (place_.rank + 1) / place_.ranks * 16);
-  for (const float*& array : from) array += begin;
-  kernels().sum(sum.data() + begin, from.data(), from.size(), end - begin);
+  kernels().sum(sum.data() + begin, from.data(), from.size(), begin, end - begin);
   if (auto all = barrier(); !all) return fail(all.error());
-  if (between == nullptr) return sum;
+  if (between == nullptr) return Sum(sum);
   if (place_.rank == 0)
     if (auto done = between(context, sum); !done) return fail(done.error());
   if (auto all = barrier(); !all) return fail(all.error());
-  return sum;
+  return Sum(sum);
 }
 
 Result<void> SharedMemory::broadcast(std::span<float> values, std::uint32_t from, bool from_is_here,

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/result.h"
 #include "train/exchange/socket.h"
+#include "train/exchange/sum.h"
 
 namespace slipway::train {
 
@@ -44,8 +45,8 @@ class SharedMemory {
   // `between` is given, rank 0 runs it on the sum before the others see it: that is where other machines come
   // in.
   using Between = Result<void> (*)(void* context, std::span<float> sum);
-  Result<std::span<float>> reduce(const std::function<void()>& meanwhile, Between between = nullptr,
-                                  void* context = nullptr);
+  Result<Sum> reduce(const std::function<void()>& meanwhile, Between between = nullptr,
+                     void* context = nullptr);
   // Rank `from`'s array reaches all.
   Result<void> broadcast(std::span<float> values, std::uint32_t from, bool from_is_here,
                          Between between = nullptr, void* context = nullptr);
@@ -69,7 +70,6 @@ class SharedMemory {
   std::uint32_t barriers_ = 0;
   std::uint64_t turn_ = 0;
   std::vector<Fd> neighbours_;  // pidfds
-  std::vector<float> private_sum_;
 };
 
 }  // namespace slipway::train

@@ -69,8 +69,8 @@ struct Kernels {
   // row[0..n) becomes exp(row - max) / sum; returns log(sum) + max, so that loss = that - logit.
   float (*softmax_row)(float* row, std::size_t n);
 
-  // to[i] = sum over k sources, added in order.
-  void (*sum)(float* to, const float* const* from, std::size_t k, std::size_t n);
+  // to[i] = sum of from[s][begin + i] over k sources s, added in order.
+  void (*sum)(float* to, const float* const* from, std::size_t k, std::size_t begin, std::size_t n);
   void (*scale)(float* values, float factor, std::size_t n);
   void (*bytes_to_floats)(const std::uint8_t* from, float* to, std::size_t n);  // divided by 255
 

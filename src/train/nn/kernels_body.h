@@ -242,20 +242,20 @@ float softmax_row(float* row, std::size_t n) {
   return top + __builtin_logf(sum);
 }
 
-void sum(float* to, const float* const* from, std::size_t k, std::size_t n) {
+void sum(float* to, const float* const* from, std::size_t k, std::size_t begin, std::size_t n) {
   std::size_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    V a = load(from[0] + i), b = load(from[0] + i + lanes);
+    V a = load(from[0] + begin + i), b = load(from[0] + begin + i + lanes);
     for (std::size_t s = 1; s < k; ++s) {
-      a += load(from[s] + i);
-      b += load(from[s] + i + lanes);
+      a += load(from[s] + begin + i);
+      b += load(from[s] + begin + i + lanes);
     }
     store(to + i, a);
     store(to + i + lanes, b);
   }
   for (; i < n; ++i) {
-    float total = from[0][i];
-    for (std::size_t s = 1; s < k; ++s) total += from[s][i];
+    float total = from[0][begin + i];
+    for (std::size_t s = 1; s < k; ++s) total += from[s][begin + i];
     to[i] = total;
   }
 }

@@ -151,9 +151,11 @@ TEST(Kernels, SumsAndBiases) {
       const std::vector<float> a = noise(n, 1), b = noise(n, 2), c = noise(n, 3);
       const float* from[] = {a.data(), b.data(), c.data()};
       std::vector<float> to(n, 99), sums(n, 99);
-      k->sum(to.data(), from, 3, n);
-      for (std::size_t i = 0; i < n; ++i)
-        EXPECT_EQ(to[i], a[i] + b[i] + c[i]) << "the order of addition is fixed";
+      for (const std::size_t begin : {std::size_t{0}, n / 3}) {
+        k->sum(to.data(), from, 3, begin, n - begin);
+        for (std::size_t i = begin; i < n; ++i)
+          EXPECT_EQ(to[i - begin], a[i] + b[i] + c[i]) << "the order of addition is fixed";
+      }
       std::vector<float> rows = a;
       rows.insert(rows.end(), b.begin(), b.end());
       k->column_sums(rows.data(), 2, n, sums.data());
