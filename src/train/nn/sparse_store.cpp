@@ -17,16 +17,22 @@ const SparseStore::Sample& SparseStore::sample(std::uint32_t index) {
   std::uint8_t values[65536];
   const std::uint8_t* image = data_.image(index);
   std::uint32_t count = 0;
-  for (std::size_t i = 0; i < size_;
-       ++i) {  // without branches: the byte after the last one kept is overwritten
+  const auto keep = [&](std::size_t i) {  // without branches: what follows the last one kept is overwritten
     columns[count] = static_cast<std::uint16_t>(i);
     values[count] = image[i];
     count += image[i] != 0 ? 1U : 0U;
+  };
+  std::size_t i = 0;
+  for (std::uint64_t eight = 0; i + sizeof eight <= size_; i += sizeof eight) {
+    std::memcpy(&eight, image + i, sizeof eight);
+    if (eight == 0) continue;  // most are
+    for (std::size_t j = i; j < i + sizeof eight; ++j) keep(j);
   }
+  for (; i < size_; ++i) keep(i);
   const std::size_t bytes = (count * 3 + 3) / 2 * 2;
   if (bytes > block_left_) {
     block_left_ = std::max(block_bytes, bytes);
-    blocks_.push_back(std::make_unique<std::uint8_t[]>(block_left_));
+    blocks_.push_back(std::make_unique_for_overwrite<std::uint8_t[]>(block_left_));
     block_next_ = blocks_.back().get();
   }
   std::memcpy(block_next_, columns, count * 2);
