@@ -1,0 +1,92 @@
+// Formulas at and beyond the bounds: however they are made, they end soon, and with a fault rather than a
+// crash.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "formula/testing.h"
+
+namespace slipway::formula {
+namespace {
+
+std::string repeated(std::string_view text, std::size_t times) {
+  std::string all;
+  for (std::size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(FormulaLimits, Length) {
+  const Watched pool;
+  EXPECT_EQ(pool.say("a = 1;" + std::string(8192 - 6, ' ')), "a=1");
+  EXPECT_EQ(pool.say("a = 1;" + std::string(8193 - 6, ' ')), "too_long 1:1");
+  EXPECT_EQ(pool.say("//" + repeated("ü", 8190)), "") << "characters count, not bytes";
+  EXPECT_EQ(pool.say("//" + repeated("🚂", 8191)), "too_long 1:1");
+  EXPECT_EQ(pool.say(std::string(1'000'000, '(')), "too_long 1:1");
+}
+
+TEST(FormulaLimits, Statements) {
+  const Watched pool;
+  EXPECT_EQ(pool.say(repeated("a = 1;", 100)), "a=1");
+  EXPECT_EQ(pool.say(repeated("a = 1;", 100) + ";; // the end"), "a=1");
+  EXPECT_EQ(pool.say(repeated("a = 1;\n", 100) + "b = 2"), "syntax 101:1");
+}
+
+TEST(FormulaLimits, Nesting) {
+  const Watched pool;
+  const auto nested = [](std::size_t depth, std::string_view open, std::string_view close) {
+    return "a = " + repeated(open, depth) + "1" + repeated(close, depth);
+  };
+  EXPECT_EQ(pool.say(nested(99, "(", ")")), "a=1");
+  EXPECT_EQ(pool.say(nested(100, "(", ")")), "syntax 1:105");
+  EXPECT_EQ(pool.say(nested(99, "max(", ")")), "a=1");
+  EXPECT_EQ(pool.say(nested(99, "[", "]")), "a=[1]");
+  EXPECT_EQ(pool.say(nested(99, "1?", ":2")), "a=1");
+  EXPECT_EQ(pool.say(nested(99, "1||1&&1==1<1+1*(", ")")), "a=1");
+  for (const char* open : {"(", "[", "max(", "1?", "-(", "a.b(", "(1+", "[["})
+    EXPECT_EQ(pool.say("a = " + repeated(open, 8000 / std::string_view(open).size())).substr(0, 3),
+              open[0] == 'a' ? "eva" : "syn")
+        << open;
+}
+
+TEST(FormulaLimits, WhatIsLongButNotDeep) {
+  const Watched pool;
+  EXPECT_EQ(pool.say("a = " + std::string(8000, '-') + "1"), "a=1");
+  EXPECT_EQ(pool.say("a = " + std::string(8001, '!') + "5"), "a=0");
+  EXPECT_EQ(pool.say("a = 1" + repeated("+1", 4000)), "a=4001");
+  EXPECT_EQ(pool.say("a = " + repeated("0?1:", 2000) + "7"), "a=7");
+  EXPECT_EQ(pool.say("a = 0" + repeated("||0", 2700)), "a=0");
+  EXPECT_EQ(pool.say("a = sum(1" + repeated(",1", 4000) + ")"), "a=4001");
+  EXPECT_EQ(pool.say("a = len([1" + repeated(",[]", 2000) + "])"), "a=1");
+  EXPECT_EQ(pool.say("a = time()" + repeated(".year", 1600)), "evaluation 1:17");
+}
+
+TEST(FormulaLimits, VectorsDoNotGrowForEver) {
+  const Watched pool;
+  const Outcome outcome = pool.run("v = [1,2,3,4,5,6,7,8];" + repeated("v = vec(v,v,v,v,v,v,v,v);", 90));
+  ASSERT_TRUE(outcome.fault);
+  EXPECT_EQ(outcome.fault->message, "the formula works on more than 2000000 numbers");
+}
+
+// The longest formulas over a day of samples: the dearest functions, in as many statements as there may be.
+TEST(FormulaLimits, EvaluationIsQuick) {
+  Watched pool;
+  pool.set(Metric::pending_tasks, std::vector<double>(2880, 12.5));
+  for (const char* statement :
+       {"a=percentile($PendingTasks.GetSample(2*TimeInterval_Day),50);",
+        "a=std(log($PendingTasks.GetSample(9999))*2)+lg(avg($PendingTasks.GetSample(9999)));",
+        "a=$PendingTasks.GetSample(9999)*$PendingTasks.GetSample(9999);"}) {
+    const std::size_t room = Limits::characters_max / std::string_view(statement).size();
+    const auto formula = parse(repeated(statement, std::min(room, Limits::statements_max)));
+    ASSERT_TRUE(formula);
+    const auto begin = std::chrono::steady_clock::now();
+    const Outcome outcome = evaluate(*formula, pool.inputs);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+    EXPECT_TRUE(!outcome.fault || outcome.fault->message.find("numbers") != std::string::npos);
+    EXPECT_LT(took.count(), 500) << statement;  // about 5 in a release build on an idle machine
+    RecordProperty(statement, std::to_string(took.count()) + " ms");
+  }
+}
+
+}  // namespace
+}  // namespace slipway::formula
