@@ -115,6 +115,8 @@ TEST(CommandLine, EveryHelpOpensWithAnExample) {
                                                           {"files"},
                                                           {"files", "list"},
                                                           {"files", "get"},
+                                                          {"formula"},
+                                                          {"formula", "eval"},
                                                           {"token"},
                                                           {"token", "create"},
                                                           {"token", "list"},
