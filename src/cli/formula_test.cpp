@@ -1,6 +1,7 @@
 // slipway formula eval: what it prints, and how it explains what is wrong.
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "cli/testing.h"
 
 namespace slipway::cli {
@@ -92,6 +93,20 @@ TEST(FormulaEval, WrongSamplesAreExplained) {
     EXPECT_EQ(ran.out, "");
     EXPECT_TRUE(ran.err.starts_with(row.error)) << ran.err;
     EXPECT_NE(("\n" + ran.err).find(row.hint), std::string::npos) << ran.err;
+  }
+}
+
+TEST(FormulaEval, TheGuideShowsWhatIsPrinted) {
+  const std::string source = SLIPWAY_SOURCE;
+  const std::string guide = read_file(source + "/docs/guide/autoscale.md").value();
+  const std::string folder = source + "/examples/autoscale/";
+  for (const char* name : {"waiting-tasks", "office-hours", "preempted"}) {
+    SCOPED_TRACE(name);
+    const std::string file = folder + name + ".formula";
+    const Ran ran = run_cli(
+        {"formula", "eval", file, "--samples", folder + "samples.json", "--now", "2026-03-02T10:00:00Z"});
+    EXPECT_NE(guide.find(read_file(file).value()), std::string::npos) << "the guide shows another formula";
+    EXPECT_NE(guide.find(ran.out), std::string::npos) << ran.out;
   }
 }
 

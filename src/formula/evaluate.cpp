@@ -101,7 +101,10 @@ class Machine {
     const double* const number = as_number(stack_.back());
     if (number == nullptr)
       return Problem{FaultCode::evaluation,
-                     fmt::format("{} a number, not {}", what, describe_type(stack_.back())), ""};
+                     fmt::format("{} a number, not {}", what, describe_type(stack_.back())),
+                     std::holds_alternative<Numbers>(stack_.back())
+                         ? "take one number of a vector with avg(), max() or val()"
+                         : ""};
     stack_.back() = double{*number};
     return {};
   }
