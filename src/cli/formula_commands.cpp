@@ -96,8 +96,8 @@ Outcome<int> eval(const Context& context, const EvalOptions& options) {
   if (outcome.fault && !context.is_json()) return give_up(explain(*source, *outcome.fault));
   const std::string short_form =
       fmt::format("{} {}", outcome.targets.dedicated, outcome.targets.low_priority);
-  const Outcome<int> printed = print(context, *Value::parse(wire::format(outcome)), short_form,
-                                     [&] { return for_people(outcome, inputs->targets); });
+  Outcome<int> printed = print(context, *Value::parse(wire::format(outcome)), short_form,
+                               [&] { return for_people(outcome, inputs->targets); });
   // A program reads the fault in the JSON; a person beside it wants the hint too.
   if (outcome.fault) return give_up(explain(*source, *outcome.fault));
   return printed;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/check.h"
 #include "base/suggest.h"
 #include "formula/formula.h"
 #include "formula/functions.h"
@@ -214,7 +213,21 @@ class Machine {
     } else if (Failed failed = settle(1)) {
       return failed;
     }
-    variables_[slot] = pop();
+    return keep(slot, pop());
+  }
+
+  Failed keep(std::uint32_t slot, Value value) {
+    const auto size = [](const Value& of) {
+      const Numbers* const numbers = std::get_if<Numbers>(&of);
+      return numbers != nullptr ? numbers->size() : 0;
+    };
+    kept_ += size(value);
+    if (variables_[slot]) kept_ -= size(*variables_[slot]);
+    if (kept_ > Limits::kept_max)
+      return Problem{FaultCode::evaluation,
+                     fmt::format("the variables hold more than {} numbers", Limits::kept_max),
+                     "keep avg() or another single number of the samples"};
+    variables_[slot] = std::move(value);
     return {};
   }
 
@@ -243,6 +256,7 @@ class Machine {
   Random random_;
   std::size_t next_ = 0;
   std::size_t work_ = 0;
+  std::size_t kept_ = 0;
   std::vector<Value> stack_;
   std::vector<std::optional<Value>> variables_;
 };

@@ -5,8 +5,7 @@
 //   const auto formula = formula::parse("$TargetDedicatedNodes = min(10, $PendingTasks.GetSample(1));");
 //   const formula::Outcome outcome = formula::evaluate(*formula, inputs);  // as often as you like
 //
-// Bounded: 8,192 characters, 100 statements, 100 levels of nesting, and two million numbers touched in one
-// evaluation, so that no formula can hold up the service for more than some milliseconds.
+// Bounded by Limits, so that no formula can hold up the service for more than some milliseconds.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -26,7 +25,9 @@ struct Limits {
   static constexpr std::size_t characters_max = 8192;
   static constexpr std::size_t statements_max = 100;
   static constexpr std::size_t nesting_max = 100;
-  static constexpr std::size_t work_max = 2'000'000;  // numbers in the vectors made during one evaluation
+  static constexpr std::size_t work_max = 1'250'000;  // numbers in the vectors made during one evaluation
+  static constexpr std::size_t kept_max =
+      50'000;  // numbers in the variables' vectors, which are written down
   static constexpr double target_max = 2'147'483'647;
 };
 

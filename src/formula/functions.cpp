@@ -31,6 +31,9 @@ Expected<Numbers> flatten(Function function, std::span<const Value> arguments) {
   return list;
 }
 
+// Unlike <, an order of all numbers: what is not a number comes first. Sorting needs one.
+bool is_before(double a, double b) { return a < b || (std::isnan(a) && !std::isnan(b)); }
+
 double sum_of(const Numbers& list) {
   double sum = 0;
   for (const double number : list) sum += number;
@@ -58,7 +61,7 @@ Expected<Value> aggregate(Function function, const Numbers& list) {
   if (list.empty())
     return problem(fmt::format("{} of no numbers at all", name_of(function)),
                    "add one that is always there, like max(0, …), or test len() first");
-  const auto [least, most] = std::minmax_element(list.begin(), list.end());
+  const auto [least, most] = std::minmax_element(list.begin(), list.end(), is_before);
   switch (function) {
     case Function::avg: return sum_of(list) / static_cast<double>(list.size());
     case Function::max: return *most;
@@ -120,10 +123,11 @@ Expected<Value> percentile(std::span<const Value> arguments) {
     return problem(fmt::format("a percentile is from 0 to 100, not {}", format(given->number)));
   if (given->numbers->empty()) return problem("percentile of no numbers at all", "test len() first");
   Numbers list = *given->numbers;
-  const double rank = std::ceil(given->number / 100 * static_cast<double>(list.size()));
+  // Divided last, so that whole percentages stay whole.
+  const double rank = std::ceil(given->number * static_cast<double>(list.size()) / 100);
   const auto index = std::min(static_cast<std::size_t>(std::max(rank, 1.0)), list.size()) - 1;
   const auto wanted = list.begin() + static_cast<std::ptrdiff_t>(index);
-  std::nth_element(list.begin(), wanted, list.end());
+  std::nth_element(list.begin(), wanted, list.end(), is_before);
   return *wanted;
 }
 

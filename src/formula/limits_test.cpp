@@ -63,9 +63,28 @@ TEST(FormulaLimits, WhatIsLongButNotDeep) {
 
 TEST(FormulaLimits, VectorsDoNotGrowForEver) {
   const Watched pool;
-  const Outcome outcome = pool.run("v = [1,2,3,4,5,6,7,8];" + repeated("v = vec(v,v,v,v,v,v,v,v);", 90));
+  const auto message = [&pool](const std::string& formula) {
+    const Outcome outcome = pool.run("v = [1,2,3,4,5,6,7,8];" + formula);
+    return outcome.fault ? outcome.fault->message : "";
+  };
+  const std::string grow = "v = vec(v,v,v,v,v,v,v,v);";
+  EXPECT_EQ(message(repeated(grow, 90)), "the variables hold more than 50000 numbers");
+  EXPECT_EQ(message(repeated(grow, 4) + repeated("a = len(vec(v,v,v,v,v,v,v,v));", 9)),
+            "the formula works on more than 1250000 numbers");
+}
+
+TEST(FormulaLimits, VariablesHoldSoMuch) {
+  Watched pool;
+  pool.set(Metric::pending_tasks, std::vector<double>(2880, 12.5));
+  const std::string day = "=$PendingTasks.GetSample(2880);";
+  std::string formula;
+  for (int i = 0; i < 17; ++i) formula += "v" + std::to_string(i) + day;
+  EXPECT_FALSE(pool.run(formula).fault);
+  EXPECT_FALSE(pool.run(formula + "v3" + day + "v4 = 0; v17" + day).fault)
+      << "what is replaced does not count";
+  const Outcome outcome = pool.run(formula + "v17" + day);
   ASSERT_TRUE(outcome.fault);
-  EXPECT_EQ(outcome.fault->message, "the formula works on more than 2000000 numbers");
+  EXPECT_EQ(outcome.fault->message, "the variables hold more than 50000 numbers");
 }
 
 // The longest formulas over a day of samples: the dearest functions, in as many statements as there may be.

@@ -93,7 +93,8 @@ class Parser {
     else if (found.kind == Kind::end)
       wrong(FaultCode::syntax, found, fmt::format("the formula ends where {} should stand", wanted));
     else
-      wrong(FaultCode::syntax, found, fmt::format("'{}' stands where {} should", found.source, wanted),
+      wrong(FaultCode::syntax, found,
+            fmt::format("'{}' stands where {} should", found.source.substr(0, 100), wanted),
             found.is("=") ? "to compare write ==" : std::move(hint));
   }
 

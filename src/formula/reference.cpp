@@ -308,7 +308,7 @@ class Walker {
     if (values.empty() || std::isnan(at) || at < 0 || at > 100) fail(where);
     std::sort(values.begin(), values.end());
     std::size_t rank = 1;  // the first that has so many percent at or below it
-    while (rank < values.size() && static_cast<double>(rank) < at / 100 * static_cast<double>(values.size()))
+    while (rank < values.size() && static_cast<double>(rank) * 100 < at * static_cast<double>(values.size()))
       ++rank;
     return values[rank - 1];
   }

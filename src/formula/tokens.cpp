@@ -93,7 +93,9 @@ class Tokenizer {
     double value = 0;
     const auto [stopped, error] = std::from_chars(rest_.data(), rest_.data() + end, value);
     if (error != std::errc{})
-      return wrong(end, fmt::format("{} is more or less than a number can be", rest_.substr(0, end)),
+      return wrong(end,
+                   fmt::format("{} is more or less than a number can be",
+                               rest_.substr(0, std::min<std::size_t>(end, 100))),
                    "the largest number is 1.79e308");
     add(Kind::number, end);
     tokens_.back().number = value;
