@@ -60,7 +60,7 @@ TEST_F(AgentTest, RunsAProcess) {
   service.order({.forget = {attempt(1)}, .quit = true});
   EXPECT_TRUE(service.wait_for_end(agent.pid));
   EXPECT_EQ(agent.wait(), 0) << agent.said();
-  EXPECT_EQ(agent.keeper(), 0) << "the keeper has quit too";
+  EXPECT_TRUE(agent.keeper_ends()) << "the keeper has quit too";
 }
 
 TEST_F(AgentTest, AKilledAgentLeavesItsProcessesAndFindsThemAgain) {
@@ -129,7 +129,7 @@ TEST_F(AgentTest, TermOfAnIdleAgentLeavesNothing) {
   service.welcome();
   ::kill(agent.pid, SIGTERM);
   EXPECT_EQ(agent.wait(), 0);
-  EXPECT_EQ(agent.keeper(), 0);
+  EXPECT_TRUE(agent.keeper_ends());
 }
 
 TEST_F(AgentTest, OneAgentPerFolder) {
@@ -148,7 +148,7 @@ TEST_F(AgentTest, RefusedForGood) {
   EXPECT_TRUE(service.wait_for_end(agent.pid));
   EXPECT_EQ(agent.wait(), 1);
   EXPECT_NE(agent.said().find("another node is called n1"), std::string::npos) << agent.said();
-  EXPECT_EQ(agent.keeper(), 0) << "a keeper with nothing to keep does not stay";
+  EXPECT_TRUE(agent.keeper_ends()) << "a keeper with nothing to keep does not stay";
 }
 
 TEST_F(AgentTest, AWrongTokenIsSaid) {
