@@ -166,6 +166,7 @@ class TestAgent {  // the real program
     std::vector<std::string> words{tool, "node", "run", "--folder", folder_};
     words.insert(words.end(), options_.begin(), options_.end());
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     posix_spawn_file_actions_t actions;
