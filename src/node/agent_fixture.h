@@ -2,12 +2,10 @@
 // A service that says what a test tells it to, and real agents that dial it.
 #include <spawn.h>
 #include <sys/wait.h>
-#include <chrono>
 
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -190,10 +188,7 @@ class TestAgent {  // the real program
   int keeper() const { return FileLock::holder(folder_ + "/keeper.lock"); }
   // It holds its lock until the kernel has taken it apart, a moment after it has told the agent farewell.
   bool keeper_ends() const {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (keeper() != 0 && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return keeper() == 0;
+    return eventually([&] { return keeper() == 0; });
   }
 
   pid_t pid = 0;
