@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "base/random.h"
-#include "train/exchange/cheaper_way.h"
 #include "train/exchange/collective.h"
 #include "train/exchange/group.h"
 #include "train/exchange/test_workers.h"
@@ -144,32 +143,6 @@ TEST(Sum, ComesInPiecesOrWholeWhereItIsReady) {
   const std::span<const float> rest = Sum(std::span(a)).from(1, room);
   EXPECT_EQ(rest.data(), a.data() + 1) << "nothing is copied";
   EXPECT_EQ(rest.size(), 4U);
-}
-
-// Two ways whose costs change under the chooser's feet, with a hiccup of the machine now and then.
-TEST(CheaperWay, IsTakenAndAChangeIsNoticed) {
-  struct Row {
-    const char* what;
-    std::chrono::microseconds cost[2];
-    std::size_t better;
-  };
-  const Row rows[] = {{"cores with a common cache", {8us, 23us}, 0},
-                      {"copied alike, though read more slowly", {9us, 8us}, 0},
-                      {"moved apart", {146us, 12us}, 1},
-                      {"still apart", {140us, 13us}, 1},
-                      {"together again", {8us, 23us}, 0}};
-  CheaperWay ways;
-  std::size_t turn = 0;
-  for (const Row& row : rows) {
-    SCOPED_TRACE(row.what);
-    std::size_t taken = 0;
-    for (int i = 0; i < 5000; ++i) {
-      const std::size_t way = ways.next();
-      taken += way == row.better ? 1 : 0;
-      ways.took(++turn % 50 == 0 ? 4ms : row.cost[way]);
-    }
-    EXPECT_GE(taken, 4300U);  // a change is noticed at the next trial, 512 turns away at most
-  }
 }
 
 // Socket pairs between threads: every size, both ways, against the plain loop.

@@ -84,7 +84,6 @@ Result<void> SharedMemory::map(bool fresh) {
   if (address == MAP_FAILED) return fail(system_error("cannot map shared memory", errno));
   header_ = static_cast<Header*>(address);
   header_->slots[place_.rank].pid.store(::getpid());
-  if (is_small()) own_.resize(place_.floats);
   return {};
 }
 
@@ -119,20 +118,7 @@ std::span<float> SharedMemory::gradients(std::uint32_t rank, std::uint64_t turn)
 std::span<float> SharedMemory::shared_sum() {
   return {gradients(place_.ranks - 1, 1).data() + padded(place_.floats), place_.floats};
 }
-bool SharedMemory::is_small() const { return place_.floats <= small_floats && place_.ranks <= small_ranks; }
-std::span<float> SharedMemory::own() {
-  return is_small() ? std::span<float>(own_) : gradients(place_.rank, turn_);
-}
-
-void SharedMemory::publish(std::uint64_t turn) {
-  float* to = gradients(place_.rank, turn).data();
-  const Steady::time_point start = Steady::now();
-  if (copying_.next() == 0)
-    std::memcpy(to, own_.data(), own_.size() * sizeof(float));
-  else
-    kernels().stream(to, own_.data(), own_.size());
-  copying_.took(Steady::now() - start);
-}
+std::span<float> SharedMemory::own() { return gradients(place_.rank, turn_); }
 
 // A pid alone could be someone else's by now; a pidfd taken while the rank is known to live cannot.
 Result<void> SharedMemory::watch_neighbours() {
@@ -184,12 +170,11 @@ Result<void> SharedMemory::barrier(const std::function<void()>& meanwhile) {
 
 Result<Sum> SharedMemory::reduce(const std::function<void()>& meanwhile, Between between, void* context) {
   const std::uint64_t turn = turn_++;
-  if (is_small()) publish(turn);
   if (auto all = barrier(meanwhile); !all) return fail(all.error());
   std::vector<const float*> from;
   for (std::uint32_t rank = 0; rank < place_.ranks; ++rank) from.push_back(gradients(rank, turn).data());
-  if (is_small()) from[place_.rank] = own_.data();  // nearer than its copy
-  if (is_small() && between == nullptr) return Sum(std::move(from), place_.floats);
+  if (between == nullptr && place_.floats <= small_floats && place_.ranks <= small_ranks)
+    return Sum(std::move(from), place_.floats);
   const std::span<float> sum = shared_sum();
   const std::size_t blocks = padded(place_.floats) / 16;
   const std::size_t begin = std::min(place_.floats, blocks * place_.rank / place_.ranks * 16);

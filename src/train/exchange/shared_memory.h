@@ -1,17 +1,11 @@
 #pragma once
 // All-reduce between processes of one machine, through memory they share.
 //
-// Small arrays are copied into the segment, then one barrier per step: everyone adds up everyone's gradients
-// in the order of the ranks, so all get the same bits. Into a large array backward writes straight, and it is
-// added up in slices, one per rank, with a second barrier. Gradients are double-buffered, so a fast rank can
-// begin the next step while a slow one still reads. Waiting is a short spin and then a futex; a dead
-// neighbour is noticed by its pidfd.
-//
-// Why copy: a line that another core has read must be taken back from it before it can be written. Cores
-// with a common cache do that quickly. Others need tens of nanoseconds a line, for the MLP as long as all of
-// its backward pass; then writing past the caches is quicker, though what is written has to be read from
-// memory. A program is not told which cores it runs on, in a virtual machine that even changes while it runs;
-// so both ways are timed.
+// Backward writes gradients straight into the segment. One barrier per step for small arrays: everyone then
+// adds up everyone's gradients in the order of the ranks, so all get the same bits. Large arrays are added up
+// in slices, one per rank, with a second barrier. Gradients are double-buffered, so a fast rank can begin the
+// next step while a slow one still reads. Waiting is a short spin and then a futex; a dead neighbour is
+// noticed by its pidfd.
 //
 // The segment is a memfd that the others open through /proc/<pid>/fd/<n>: no name, nothing left behind.
 #include <cstdint>
@@ -23,10 +17,8 @@
 
 #include "base/file.h"
 #include "base/result.h"
-#include "train/exchange/cheaper_way.h"
 #include "train/exchange/socket.h"
 #include "train/exchange/sum.h"
-#include "train/nn/aligned.h"
 
 namespace slipway::train {
 
@@ -49,9 +41,9 @@ class SharedMemory {
 
   // This rank's own array for its next reduce().
   std::span<float> own();
-  // The sum over the ranks, to be read before own() is written again. All ranks must call it equally often.
-  // When `between` is given, rank 0 runs it on the sum before the others see it: that is where other machines
-  // come in.
+  // The sum over the ranks, valid until the next reduce(). All ranks must call it equally often. When
+  // `between` is given, rank 0 runs it on the sum before the others see it: that is where other machines come
+  // in.
   using Between = Result<void> (*)(void* context, std::span<float> sum);
   Result<Sum> reduce(const std::function<void()>& meanwhile, Between between = nullptr,
                      void* context = nullptr);
@@ -66,8 +58,6 @@ class SharedMemory {
   Result<void> watch_neighbours();
   Result<void> barrier(const std::function<void()>& meanwhile = nullptr);
   Error gone(std::uint32_t rank, std::string_view how) const;
-  bool is_small() const;
-  void publish(std::uint64_t turn);
   std::span<float> gradients(std::uint32_t rank, std::uint64_t turn);
   std::span<float> shared_sum();
 
@@ -80,8 +70,6 @@ class SharedMemory {
   std::uint32_t barriers_ = 0;
   std::uint64_t turn_ = 0;
   std::vector<Fd> neighbours_;  // pidfds
-  Flat own_;                    // this rank's array where it is small
-  CheaperWay copying_;
 };
 
 }  // namespace slipway::train

@@ -2,8 +2,7 @@
 // The inner loops, chosen once at start for the processor at hand (AVX-512, AVX2, or plain).
 //
 // Every function here has a plain loop of the same meaning in reference.h; tests compare the two over odd
-// sizes. Pointers need no alignment unless it is said. Results depend on the chosen set in the last bits,
-// never on timing.
+// sizes. Pointers need no alignment. Results depend on the chosen set in the last bits, never on timing.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -72,8 +71,6 @@ struct Kernels {
 
   // to[i] = sum of from[s][begin + i] over k sources s, added in order.
   void (*sum)(float* to, const float* const* from, std::size_t k, std::size_t begin, std::size_t n);
-  // to[i] = from[i], written past the caches; `to` begins on a cache line.
-  void (*stream)(float* to, const float* from, std::size_t n);
   void (*scale)(float* values, float factor, std::size_t n);
   void (*bytes_to_floats)(const std::uint8_t* from, float* to, std::size_t n);  // divided by 255
 

@@ -33,16 +33,6 @@ SLIPWAY_INLINE V square_root(V x) {
 #endif
 }
 
-SLIPWAY_INLINE void store_past_caches(float* p, V v) {
-#if SLIPWAY_LANES == 16
-  _mm512_stream_ps(p, reinterpret_cast<__m512>(v));
-#elif SLIPWAY_LANES == 8
-  _mm256_stream_ps(p, reinterpret_cast<__m256>(v));
-#else
-  _mm_stream_ps(p, reinterpret_cast<__m128>(v));
-#endif
-}
-
 // e^x to about 1e-7 relative: x = n ln2 + r with |r| <= ln2/2, a polynomial in r, then n added to the
 // exponent.
 SLIPWAY_INLINE V exponential(V x) {
@@ -269,12 +259,6 @@ void sum(float* to, const float* const* from, std::size_t k, std::size_t begin, 
     to[i] = total;
   }
 }
-void stream(float* to, const float* from, std::size_t n) {
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) store_past_caches(to + i, load(from + i));
-  for (; i < n; ++i) to[i] = from[i];
-  _mm_sfence();  // such stores do not keep the order that others rely on
-}
 void scale(float* values, float factor, std::size_t n) {
   each(values, n, [&](V v) { return v * factor; });
 }
@@ -356,7 +340,6 @@ const Kernels set = {SLIPWAY_SET_NAME,
                      dropout,
                      softmax_row,
                      sum,
-                     stream,
                      scale,
                      bytes_to_floats,
                      sgd,

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/random.h"
-#include "train/nn/aligned.h"
 #include "train/nn/half.h"
 #include "train/nn/optimizer.h"
 #include "train/nn/reference.h"
@@ -166,18 +165,6 @@ TEST(Kernels, SumsAndBiases) {
         EXPECT_EQ(rows[i], a[i] + c[i]);
         EXPECT_EQ(rows[n + i], b[i] + c[i]);
       }
-    }
-}
-
-TEST(Kernels, StreamsCopyWhatTheyAreGiven) {
-  for (const Kernels* k : all_sets())
-    for (const std::size_t n : sizes) {
-      SCOPED_TRACE(k->name);
-      const std::vector<float> from = noise(n + 1, 4);
-      Flat to(n + 1, 77);
-      k->stream(to.data(), from.data() + 1, n);
-      EXPECT_TRUE(std::equal(to.begin(), to.end() - 1, from.begin() + 1));
-      EXPECT_EQ(to.back(), 77) << "and nothing beside it";
     }
 }
 
