@@ -81,7 +81,7 @@ class World {
     controller_->set_now(now_);
     PoolRequest wish;
     wish.name = "lab";
-    wish.nodes = 0;
+    wish.dedicated = 0;
     wish.provisioner = "none";
     wish.lost_after = Duration(3'600'000'000);
     SLIPWAY_CHECK(controller_->create_pool(user_, wish).has_value());

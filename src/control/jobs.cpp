@@ -51,7 +51,7 @@ Result<std::string> Controller::choose_pool(const Caller& caller, const std::str
                 fmt::format("say pool: NAME (or --pool NAME); the pools are {}", fmt::join(known, ", ")));
   PoolRequest wish;
   wish.name = "local";
-  wish.nodes = 1;
+  wish.dedicated = 1;
   wish.cores_per_node = settings_.machine.total.cores;
   wish.memory_per_node = settings_.machine.total.memory;
   if (auto made = create_pool(caller, wish); !made) return fail(made.error());
@@ -145,7 +145,7 @@ Result<void> Controller::check_fits_ever(const Pool& pool, const JobSpec& spec) 
                             plural(wanted, "node"), describe(need), pool.record.name,
                             able == total ? plural(total, "node") : fmt::format("{} such nodes", able)),
                 fmt::format("ask for at most {}, or: slipway pool resize {} --nodes {}", plural(able, "node"),
-                            pool.record.name, pool.record.nodes + (wanted - able)));
+                            pool.record.name, pool.record.target.dedicated + (wanted - able)));
   }
   return {};
 }

@@ -21,13 +21,13 @@ Error no_pool(const std::string& name) {
 // A pool of this machine may not promise more than the machine has, unless that is asked for.
 Result<void> check_machine(const PoolRecord& pool, const Resources& machine) {
   if (pool.provisioner != "local" || pool.overcommit) return {};
-  const Resources asked = pool.per_node * pool.nodes;
-  const std::uint64_t cores = std::uint64_t{pool.per_node.cores} * pool.nodes;
+  const Resources asked = pool.per_node * pool.target.dedicated;
+  const std::uint64_t cores = std::uint64_t{pool.per_node.cores} * pool.target.dedicated;
   if (cores <= machine.cores && asked.memory <= machine.memory) return {};
   return fail(ErrorCode::invalid,
               fmt::format("pool {} would need {:g} cores and {} for {} nodes; this machine has {}", pool.name,
-                          static_cast<double>(cores) / 1000, format_bytes(asked.memory), pool.nodes,
-                          describe(machine)),
+                          static_cast<double>(cores) / 1000, format_bytes(asked.memory),
+                          pool.target.dedicated, describe(machine)),
               "ask for fewer or smaller nodes, or add --overcommit to share the machine's cores among them");
 }
 
@@ -47,17 +47,17 @@ Result<PoolView> Controller::create_pool(const Caller& caller, const PoolRequest
     return fail(ErrorCode::invalid, fmt::format("there is no provisioner '{}'", record.provisioner),
                 "the provisioners are local (nodes of this machine) and none (nodes join by themselves)");
   const bool local = record.provisioner == "local";
-  record.nodes = wish.nodes.value_or(local ? 1 : 0);
-  if (!local && record.nodes > 0)
-    return fail(
-        ErrorCode::invalid,
-        fmt::format("pool {} has no provisioner that could bring up {} nodes", wish.name, record.nodes),
-        "leave --nodes out and join machines with slipway node run");
+  record.target.dedicated = wish.dedicated.value_or(local ? 1 : 0);
+  if (!local && record.target.dedicated > 0)
+    return fail(ErrorCode::invalid,
+                fmt::format("pool {} has no provisioner that could bring up {} nodes", wish.name,
+                            record.target.dedicated),
+                "leave --nodes out and join machines with slipway node run");
   record.overcommit = wish.overcommit.value_or(false);
   record.lost_after = wish.lost_after.value_or(Duration(2'000'000));
   record.created_at = now_;
   if (local) {
-    const std::uint32_t share = std::max(1u, record.nodes);
+    const std::uint32_t share = std::max(1u, record.target.dedicated);
     // By default the nodes of a pool share the machine evenly, in whole cores.
     record.per_node.cores =
         wish.cores_per_node.value_or(std::max(1000u, settings_.machine.total.cores / share / 1000 * 1000));
@@ -69,9 +69,9 @@ Result<PoolView> Controller::create_pool(const Caller& caller, const PoolRequest
   pool.record = record;
   changes_.pools.push_back(record);
   event_in(caller.workspace, "pool.created",
-           fmt::format("{} made pool {} with {} nodes", caller.name, record.name, record.nodes), {},
-           record.name);
-  for (std::uint32_t i = 0; i < record.nodes; ++i) add_local_node(pool);
+           fmt::format("{} made pool {} with {} nodes", caller.name, record.name, record.target.dedicated),
+           {}, record.name);
+  for (std::uint32_t i = 0; i < record.target.dedicated; ++i) add_local_node(pool);
   return view(pool);
 }
 
@@ -123,8 +123,8 @@ Result<PoolView> Controller::resize_pool(const Caller& caller, const std::string
   PoolRecord record = pool.record;
   if (wish.overcommit) record.overcommit = *wish.overcommit;
   if (wish.lost_after) record.lost_after = *wish.lost_after;
-  if (wish.nodes) record.nodes = *wish.nodes;
-  if (record.provisioner != "local" && record.nodes > 0)
+  if (wish.dedicated) record.target.dedicated = *wish.dedicated;
+  if (record.provisioner != "local" && record.target.dedicated > 0)
     return fail(ErrorCode::invalid, fmt::format("pool {} has no provisioner that could bring up nodes", name),
                 "join machines with slipway node run");
   if (auto room = check_machine(record, settings_.machine.total); !room) return fail(room.error());
@@ -135,17 +135,17 @@ Result<PoolView> Controller::resize_pool(const Caller& caller, const std::string
       local.push_back(id);
   pool.record = record;
   changes_.pools.push_back(record);
-  if (record.nodes != local.size())
-    event_in(
-        caller.workspace, "pool.resized",
-        fmt::format("{} resized pool {} from {} to {} nodes", caller.name, name, local.size(), record.nodes),
-        {}, name);
-  for (std::size_t n = local.size(); n < record.nodes; ++n) add_local_node(pool);
+  if (record.target.dedicated != local.size())
+    event_in(caller.workspace, "pool.resized",
+             fmt::format("{} resized pool {} from {} to {} nodes", caller.name, name, local.size(),
+                         record.target.dedicated),
+             {}, name);
+  for (std::size_t n = local.size(); n < record.target.dedicated; ++n) add_local_node(pool);
   // Idle nodes go first, then the youngest.
   std::sort(local.begin(), local.end(), [&](NodeId a, NodeId b) {
     return std::tuple(!nodes_.at(a).attempts.empty(), b) < std::tuple(!nodes_.at(b).attempts.empty(), a);
   });
-  for (std::size_t n = 0; n + record.nodes < local.size(); ++n)
+  for (std::size_t n = 0; n + record.target.dedicated < local.size(); ++n)
     remove_local_node(nodes_.at(local[n]), fmt::format("pool {} was made smaller by {}", name, caller.name));
   return view(pool);
 }
@@ -196,7 +196,7 @@ PoolView Controller::view(const Pool& pool) const {
   for (const auto& [id, node] : nodes_)
     if (node.record.workspace == pool.record.workspace && node.record.pool == pool.record.name)
       ++view.nodes[node.record.state];
-  const std::uint64_t cores = std::uint64_t{pool.record.per_node.cores} * pool.record.nodes;
+  const std::uint64_t cores = std::uint64_t{pool.record.per_node.cores} * pool.record.target.dedicated;
   if (pool.record.provisioner == "local" && pool.record.overcommit && cores > settings_.machine.total.cores)
     view.notes.push_back(fmt::format("overcommitted: its nodes promise {:g} cores, the machine has {:g}",
                                      static_cast<double>(cores) / 1000,
@@ -204,7 +204,7 @@ PoolView Controller::view(const Pool& pool) const {
   std::uint64_t all = 0;
   for (const auto& [key, other] : pools_)
     if (other.record.provisioner == "local")
-      all += std::uint64_t{other.record.per_node.cores} * other.record.nodes;
+      all += std::uint64_t{other.record.per_node.cores} * other.record.target.dedicated;
   if (pool.record.provisioner == "local" && all > cores && all > settings_.machine.total.cores)
     view.notes.push_back(fmt::format(
         "shares this machine with other pools: together they promise {:g} cores, the machine has {:g}",

@@ -34,12 +34,20 @@ struct Changes {
   std::vector<TokenRecord> tokens;
   std::vector<std::string> tokens_removed;
   std::vector<EventRecord> events;
+  std::vector<PoolMoment> moments;
+  std::vector<PoolSample> samples;  // one that begins when a saved one did replaces it
 
   bool empty() const {
     return pools.empty() && pools_removed.empty() && nodes.empty() && nodes_removed.empty() &&
            jobs_new.empty() && jobs.empty() && jobs_removed.empty() && groups.empty() && tasks.empty() &&
-           attempts.empty() && tokens.empty() && tokens_removed.empty() && events.empty();
+           attempts.empty() && tokens.empty() && tokens_removed.empty() && events.empty() &&
+           moments.empty() && samples.empty();
   }
+};
+
+struct Kept {  // what is dropped when it is older, or when there are more
+  static constexpr Duration samples{24 * 3'600'000'000ll};
+  static constexpr std::uint32_t moments = 5'000;  // of a pool
 };
 
 // What a controller needs to go on: everything that has not ended.
@@ -55,7 +63,8 @@ struct Loaded {
   std::vector<NodeRecord> nodes;
   std::vector<LiveJob> jobs;
   std::vector<TokenRecord> tokens;
-  std::uint64_t job_last = 0;  // highest ids ever given
+  std::vector<PoolSample> samples;  // oldest first
+  std::uint64_t job_last = 0;       // highest ids ever given
   std::uint64_t node_last = 0;
   std::uint64_t event_last = 0;
 };
@@ -99,6 +108,9 @@ class Store {
   virtual Result<std::optional<TaskRecord>> task(JobId job, const std::string& name) = 0;
   virtual Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) = 0;
   virtual Result<std::vector<EventRecord>> events(const EventQuery& query) = 0;
+  // The last `limit` lines, oldest first.
+  virtual Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
+                                                       std::uint32_t limit) = 0;
   virtual Result<std::vector<std::string>> sources() = 0;  // manifests of all jobs on record
   virtual Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(
       const std::string& workspace) = 0;

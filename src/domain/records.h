@@ -9,31 +9,33 @@
 #include "base/clock.h"
 #include "domain/ids.h"
 #include "domain/job.h"
+#include "domain/pool.h"
 #include "domain/state.h"
 
 namespace slipway {
 
-struct PoolRecord {
-  std::string workspace = "default";
-  std::string name;
-  std::string provisioner = "local";  // local: nodes of this machine; none: nodes that join by themselves
-  std::uint32_t nodes = 0;            // how many the provisioner should keep up
-  Resources per_node;
-  bool overcommit = false;
-  Duration lost_after{2'000'000};  // a node silent for longer is lost
-  TimePoint created_at{};
-  friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
+// How a node's start task went.
+struct NodeStart {
+  enum class State : std::uint8_t { none, running, succeeded, failed };
+  State state = State::none;
+  std::uint32_t attempt = 0;  // of all made on this node; also names its folder
+  std::uint32_t tries = 0;    // since the node booted or was reset
+  std::string life;           // the boot it ran in
+  std::optional<int> exit_code;
+  std::string detail;      // in plain words
+  std::string last_lines;  // of its output, where it failed
+  TimePoint began_at{};
+  std::optional<TimePoint> ended_at;
+  friend bool operator==(const NodeStart&, const NodeStart&) = default;
 };
+std::string_view to_string(NodeStart::State state);
+std::optional<NodeStart::State> parse_start_state(std::string_view text);
 
-// What is asked of a new pool, or of one that changes: what is absent is left to the rules, or as it is.
-struct PoolRequest {
-  std::string name;
-  std::optional<std::uint32_t> nodes;
-  std::optional<Millicores> cores_per_node;
-  std::optional<Bytes> memory_per_node;
-  std::string provisioner;
-  std::optional<bool> overcommit;
-  std::optional<Duration> lost_after;
+struct NodeStep {  // of a node's life; idle and busy are not written down
+  NodeState state = NodeState::joining;
+  TimePoint time{};
+  std::string reason;
+  friend bool operator==(const NodeStep&, const NodeStep&) = default;
 };
 
 struct NodeRecord {
@@ -53,6 +55,11 @@ struct NodeRecord {
   std::vector<std::string> notes;  // what the machine does not allow, e.g. "no memory limits: …"
   TimePoint created_at{};
   TimePoint changed_at{};
+  bool low_priority = false;
+  std::optional<Deallocation> leaving;  // it goes, once nothing runs on it
+  std::optional<TimePoint> evict_by;    // what runs there then is killed
+  NodeStart start;
+  std::vector<NodeStep> steps;  // the last few
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };
 
@@ -76,6 +83,8 @@ struct JobRecord {
   std::optional<TimePoint> started_at;
   std::optional<TimePoint> ended_at;
   TaskCounts counts;
+  std::uint64_t evictions = 0;   // attempts that ended because their node was taken away
+  std::uint64_t nodes_lost = 0;  // attempts that ended because their node was lost
   friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };
 
@@ -96,6 +105,7 @@ struct TaskRecord {
   TaskState state = TaskState::queued;
   std::uint32_t attempts = 0;  // made so far; the last one's number
   std::uint32_t retries_used = 0;
+  std::uint32_t evictions = 0;
   std::optional<TimePoint> not_before;  // the wait before the next try
   std::optional<int> exit_code;         // of the last ended attempt
   std::optional<int> signal;
@@ -166,6 +176,7 @@ struct PoolView {
   PoolRecord pool;
   std::map<NodeState, std::uint32_t> nodes;
   std::vector<std::string> notes;
+  NodeCounts present;  // those that are not leaving
 };
 
 struct NodeView {

@@ -20,7 +20,18 @@ enum class TaskState : std::uint8_t {
   skipped  // a task it depends on did not succeed
 };
 
-enum class NodeState : std::uint8_t { joining, idle, busy, draining, lost, gone };
+// Numbers are stored: new ones go to the end.
+enum class NodeState : std::uint8_t {
+  joining,  // its agent is not heard of yet, or has old processes to end first
+  idle,
+  busy,
+  draining,  // takes no new work
+  lost,
+  gone,
+  starting,     // its start task runs
+  evicted,      // told to leave; what runs there has until the deadline
+  start_failed  // its start task failed: it takes no work until reset
+};
 
 // Why an attempt ended.
 enum class EndReason : std::uint8_t {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 #include "store/rest.h"
@@ -17,7 +18,24 @@ class Memory final : public MemoryStore {
   Result<void> save(const control::Changes& changes) override {
     if (auto room = probe(); !room) return room;
     for (const PoolRecord& pool : changes.pools) pools_[{pool.workspace, pool.name}] = pool;
-    for (const auto& key : changes.pools_removed) pools_.erase(key);
+    for (const auto& key : changes.pools_removed) {
+      pools_.erase(key);
+      moments_.erase(key);
+      samples_.erase(key);
+    }
+    for (const PoolMoment& moment : changes.moments) {
+      auto& kept = moments_[{moment.workspace, moment.pool}];
+      kept.push_back(moment);
+      if (kept.size() > control::Kept::moments) kept.pop_front();
+    }
+    for (const PoolSample& sample : changes.samples) {
+      auto& kept = samples_[{sample.workspace, sample.pool}];
+      kept[sample.time] = sample;
+      if (sample.count > 1) continue;
+      std::erase_if(kept, [&](const auto& entry) {
+        return entry.first + entry.second.every * entry.second.count < sample.time - control::Kept::samples;
+      });
+    }
     for (const NodeRecord& node : changes.nodes) {
       nodes_[node.id] = node;
       node_last_ = std::max(node_last_, node.id.value());
@@ -52,6 +70,8 @@ class Memory final : public MemoryStore {
     for (const auto& [key, pool] : pools_) loaded.pools.push_back(pool);
     for (const auto& [id, node] : nodes_) loaded.nodes.push_back(node);
     for (const auto& [id, token] : tokens_) loaded.tokens.push_back(token);
+    for (const auto& [key, samples] : samples_)
+      for (const auto& [time, sample] : samples) loaded.samples.push_back(sample);
     loaded.job_last = job_last_;
     loaded.node_last = node_last_;
     loaded.event_last = events_.empty() ? 0 : events_.back().id;
@@ -151,6 +171,14 @@ class Memory final : public MemoryStore {
         page.push_back(event);
     return page;
   }
+  Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
+                                               std::uint32_t limit) override {
+    const auto found = moments_.find({workspace, pool});
+    if (found == moments_.end()) return std::vector<PoolMoment>{};
+    const auto& kept = found->second;
+    const auto skipped = static_cast<std::ptrdiff_t>(kept.size() - std::min<std::size_t>(kept.size(), limit));
+    return std::vector<PoolMoment>(kept.begin() + skipped, kept.end());
+  }
   Result<std::vector<std::string>> sources() override {
     std::vector<std::string> all;
     for (const auto& [id, job] : jobs_)
@@ -183,6 +211,8 @@ class Memory final : public MemoryStore {
 
   bool failing_ = false;
   std::map<std::pair<std::string, std::string>, PoolRecord> pools_;
+  std::map<std::pair<std::string, std::string>, std::deque<PoolMoment>> moments_;
+  std::map<std::pair<std::string, std::string>, std::map<TimePoint, PoolSample>> samples_;
   std::map<NodeId, NodeRecord> nodes_;
   std::map<JobId, StoredJob> jobs_;
   std::map<TaskRef, TaskRecord> tasks_;

@@ -5,6 +5,7 @@
 
 #include "store/sqlite_store.h"
 #include "wire/job_file.h"
+#include "wire/pool.h"
 
 namespace slipway::store {
 namespace {
@@ -76,6 +77,7 @@ Result<void> SqliteStore::save(const control::Changes& changes) {
   Transaction transaction(*db_);
   return transaction.begin()
       .and_then([&] { return save_pools_and_nodes(changes); })
+      .and_then([&] { return save_pool_past(changes); })
       .and_then([&] { return save_jobs(changes); })
       .and_then([&] { return save_tasks(changes); })
       .and_then([&] { return save_events_and_tokens(changes); })
@@ -103,27 +105,35 @@ Result<void> SqliteStore::save_last_id(const char* kind, std::uint64_t id) {
 
 Result<void> SqliteStore::save_pools_and_nodes(const control::Changes& changes) {
   for (const PoolRecord& pool : changes.pools) {
-    Statement put = db_->prepare("INSERT OR REPLACE INTO pools VALUES (?,?,?,?,?,?,?,?,?,?)");
+    const std::string settings = wire::format_pool_settings(pool);
+    Statement put = db_->prepare("INSERT OR REPLACE INTO pools VALUES (?,?,?,?,?,?,?,?,?,?,?)");
     auto saved = put.bind(pool.workspace)
                      .bind(pool.name)
                      .bind(pool.provisioner)
-                     .bind(pool.nodes)
+                     .bind(pool.target.dedicated)
                      .bind(pool.per_node.cores)
                      .bind(pool.per_node.memory)
                      .bind(pool.per_node.gpus)
                      .bind(pool.overcommit)
                      .bind(pool.lost_after.count())
                      .bind(micros(pool.created_at))
+                     .bind(settings)
                      .run();
     if (!saved) return saved;
   }
   for (const auto& [workspace, name] : changes.pools_removed) {
-    Statement remove = db_->prepare("DELETE FROM pools WHERE workspace = ? AND name = ?");
-    if (auto done = remove.bind(workspace).bind(name).run(); !done) return done;
+    for (const char* sql : {"DELETE FROM pools WHERE workspace = ? AND name = ?",
+                            "DELETE FROM pool_history WHERE workspace = ? AND pool = ?",
+                            "DELETE FROM pool_samples WHERE workspace = ? AND pool = ?"}) {
+      Statement remove = db_->prepare(sql);
+      if (auto done = remove.bind(workspace).bind(name).run(); !done) return done;
+    }
   }
   for (const NodeRecord& node : changes.nodes) {
     const std::string notes = pack(node.notes);
-    Statement put = db_->prepare("INSERT OR REPLACE INTO nodes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    const std::string settings = wire::format_node_settings(node);
+    Statement put =
+        db_->prepare("INSERT OR REPLACE INTO nodes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     auto saved = put.bind(node.id.value())
                      .bind(node.workspace)
                      .bind(node.pool)
@@ -142,6 +152,7 @@ Result<void> SqliteStore::save_pools_and_nodes(const control::Changes& changes) 
                      .bind(notes)
                      .bind(micros(node.created_at))
                      .bind(micros(node.changed_at))
+                     .bind(settings)
                      .run();
     if (!saved) return saved;
     if (auto done = save_last_id("node", node.id.value()); !done) return done;
@@ -154,11 +165,48 @@ Result<void> SqliteStore::save_pools_and_nodes(const control::Changes& changes) 
   return {};
 }
 
+Result<void> SqliteStore::save_pool_past(const control::Changes& changes) {
+  for (const PoolMoment& moment : changes.moments) {
+    const std::string text = wire::format(moment);
+    Statement add = db_->prepare(
+        "INSERT INTO pool_history SELECT ?1, ?2, coalesce(max(id), 0) + 1, ?3 FROM pool_history "
+        "WHERE workspace = ?1 AND pool = ?2");
+    if (auto saved = add.bind(moment.workspace).bind(moment.pool).bind(text).run(); !saved) return saved;
+    Statement prune = db_->prepare(
+        "DELETE FROM pool_history WHERE workspace = ?1 AND pool = ?2 AND id <= "
+        "(SELECT max(id) FROM pool_history WHERE workspace = ?1 AND pool = ?2) - ?3");
+    if (auto done = prune.bind(moment.workspace).bind(moment.pool).bind(control::Kept::moments).run(); !done)
+      return done;
+  }
+  for (const PoolSample& sample : changes.samples) {
+    const std::string values = wire::format_sample_values(sample);
+    Statement put = db_->prepare("INSERT OR REPLACE INTO pool_samples VALUES (?,?,?,?,?,?)");
+    auto saved = put.bind(sample.workspace)
+                     .bind(sample.pool)
+                     .bind(micros(sample.time))
+                     .bind(sample.every.count())
+                     .bind(sample.count)
+                     .bind(values)
+                     .run();
+    if (!saved) return saved;
+    if (sample.count > 1) continue;  // goes on
+    Statement prune = db_->prepare(
+        "DELETE FROM pool_samples WHERE workspace = ? AND pool = ? AND time + every * count < ?");
+    if (auto done = prune.bind(sample.workspace)
+                        .bind(sample.pool)
+                        .bind(micros(sample.time - control::Kept::samples))
+                        .run();
+        !done)
+      return done;
+  }
+  return {};
+}
+
 Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
   for (const control::NewJob& fresh : changes.jobs_new) {
     const JobRecord& job = fresh.job;
     const std::string environment = pack(fresh.spec.environment);
-    Statement put = db_->prepare("INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    Statement put = db_->prepare("INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0)");
     put.bind(job.id.value())
         .bind(job.workspace)
         .bind(job.name)
@@ -189,12 +237,14 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
   for (const JobRecord& job : changes.jobs) {
     Statement put = db_->prepare(
         "UPDATE jobs SET waiting=?, queued=?, active=?, succeeded=?, failed=?, cancelled=?, skipped=?, "
-        "state=?, reason=?, started_at=?, ended_at=? WHERE id=?");
+        "state=?, reason=?, started_at=?, ended_at=?, evictions=?, nodes_lost=? WHERE id=?");
     bind_counts(put, job.counts);
     if (auto saved = put.bind(number(job.state))
                          .bind(job.reason)
                          .bind(micros(job.started_at))
                          .bind(micros(job.ended_at))
+                         .bind(job.evictions)
+                         .bind(job.nodes_lost)
                          .bind(job.id.value())
                          .run();
         !saved)
@@ -222,7 +272,7 @@ Result<void> SqliteStore::save_tasks(const control::Changes& changes) {
     if (auto saved = bind_counts(put, group.counts).run(); !saved) return saved;
   }
   for (const TaskRecord& task : changes.tasks) {
-    Statement put = db_->prepare("INSERT OR REPLACE INTO tasks VALUES (?,?,?,?,?,?,?,?,?,?,?)");
+    Statement put = db_->prepare("INSERT OR REPLACE INTO tasks VALUES (?,?,?,?,?,?,?,?,?,?,?,?)");
     auto saved = put.bind(task.ref.job.value())
                      .bind(task.ref.group)
                      .bind(task.ref.index)
@@ -234,6 +284,7 @@ Result<void> SqliteStore::save_tasks(const control::Changes& changes) {
                      .bind(task.exit_code)
                      .bind(task.signal)
                      .bind(task.reason)
+                     .bind(task.evictions)
                      .run();
     if (!saved) return saved;
   }

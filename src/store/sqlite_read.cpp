@@ -7,6 +7,7 @@
 #include "store/rest.h"
 #include "store/sqlite_store.h"
 #include "wire/job_file.h"
+#include "wire/pool.h"
 
 namespace slipway::store {
 namespace {
@@ -45,6 +46,8 @@ JobRecord job_from(const Statement& row) {  // SELECT * FROM jobs
   job.started_at = maybe_time(row, 10);
   job.ended_at = maybe_time(row, 11);
   job.counts = counts_at(row, 12);
+  job.evictions = large(row, 21);
+  job.nodes_lost = large(row, 22);
   return job;
 }
 
@@ -59,6 +62,7 @@ TaskRecord task_from(const Statement& row) {  // SELECT * FROM tasks
   task.exit_code = maybe_int(row, 8);
   task.signal = maybe_int(row, 9);
   task.reason = row.text(10);
+  task.evictions = small(row, 11);
   return task;
 }
 
@@ -178,34 +182,67 @@ Result<control::Loaded> SqliteStore::load() {
   control::Loaded loaded;
   {
     Statement ask = db_->prepare("SELECT * FROM pools ORDER BY created_at");
-    auto pools = rows<PoolRecord>(ask, [](const Statement& row) {
-      return PoolRecord{row.text(0),
-                        row.text(1),
-                        row.text(2),
-                        small(row, 3),
-                        {small(row, 4), large(row, 5), small(row, 6)},
-                        row.integer(7) != 0,
-                        Duration(row.integer(8)),
-                        time_at(row, 9)};
+    std::optional<Error> damaged;
+    auto pools = rows<PoolRecord>(ask, [&](const Statement& row) {
+      PoolRecord pool;
+      pool.workspace = row.text(0);
+      pool.name = row.text(1);
+      pool.provisioner = row.text(2);
+      pool.target.dedicated = small(row, 3);
+      pool.per_node = {small(row, 4), large(row, 5), small(row, 6)};
+      pool.overcommit = row.integer(7) != 0;
+      pool.lost_after = Duration(row.integer(8));
+      pool.created_at = time_at(row, 9);
+      if (auto read = wire::parse_pool_settings(row.text(10), pool); !read) damaged = read.error();
+      return pool;
     });
+    if (damaged) return fail(*damaged);
     if (!pools) return fail(pools.error());
     loaded.pools = std::move(*pools);
   }
   {
     Statement ask = db_->prepare("SELECT * FROM nodes ORDER BY id");
-    auto nodes = rows<NodeRecord>(ask, [](const Statement& row) {
-      NodeRecord node{NodeId{large(row, 0)}, row.text(1),
-                      row.text(2),           row.text(3),
-                      row.text(4),           row.text(5),
-                      row.text(6),           row.integer(7) != 0,
-                      row.integer(8) != 0,   {small(row, 9), large(row, 10), small(row, 11)},
-                      row.integer(12) != 0,  static_cast<NodeState>(row.integer(13)),
-                      row.text(14),          unpack_lines(row.text(15)),
-                      time_at(row, 16),      time_at(row, 17)};
+    std::optional<Error> damaged;
+    auto nodes = rows<NodeRecord>(ask, [&](const Statement& row) {
+      NodeRecord node;
+      node.id = NodeId{large(row, 0)};
+      node.workspace = row.text(1);
+      node.pool = row.text(2);
+      node.name = row.text(3);
+      node.address = row.text(4);
+      node.instance = row.text(5);
+      node.host = row.text(6);
+      node.local = row.integer(7) != 0;
+      node.shares_storage = row.integer(8) != 0;
+      node.total = {small(row, 9), large(row, 10), small(row, 11)};
+      node.drained = row.integer(12) != 0;
+      node.state = static_cast<NodeState>(row.integer(13));
+      node.reason = row.text(14);
+      node.notes = unpack_lines(row.text(15));
+      node.created_at = time_at(row, 16);
+      node.changed_at = time_at(row, 17);
+      if (auto read = wire::parse_node_settings(row.text(18), node); !read) damaged = read.error();
       return node;
     });
+    if (damaged) return fail(*damaged);
     if (!nodes) return fail(nodes.error());
     loaded.nodes = std::move(*nodes);
+  }
+  {
+    Statement ask = db_->prepare("SELECT * FROM pool_samples ORDER BY workspace, pool, time");
+    auto samples = rows<PoolSample>(ask, [](const Statement& row) {
+      PoolSample sample;
+      sample.workspace = row.text(0);
+      sample.pool = row.text(1);
+      sample.time = time_at(row, 2);
+      sample.every = Duration(row.integer(3));
+      sample.count = small(row, 4);
+      // One that cannot be read is as if it had not been taken.
+      if (!wire::parse_sample_values(row.text(5), sample)) sample.values.clear();
+      return sample;
+    });
+    if (!samples) return fail(samples.error());
+    loaded.samples = std::move(*samples);
   }
   {
     Statement ask = db_->prepare("SELECT * FROM tokens ORDER BY created_at");
@@ -447,6 +484,26 @@ Result<std::vector<EventRecord>> SqliteStore::events(const control::EventQuery& 
     event.text = row.text(9);
     return event;
   });
+}
+
+Result<std::vector<PoolMoment>> SqliteStore::pool_history(const std::string& workspace,
+                                                          const std::string& pool, std::uint32_t limit) {
+  Statement ask = db_->prepare(
+      "SELECT moment FROM (SELECT id, moment FROM pool_history WHERE workspace = ? AND pool = ? "
+      "ORDER BY id DESC LIMIT ?) ORDER BY id");
+  std::optional<Error> damaged;
+  auto moments = rows<PoolMoment>(ask.bind(workspace).bind(pool).bind(limit), [&](const Statement& row) {
+    auto moment = wire::parse_pool_moment(row.text(0));
+    if (!moment) {
+      damaged = moment.error();
+      return PoolMoment{};
+    }
+    moment->workspace = workspace;
+    moment->pool = pool;
+    return *moment;
+  });
+  if (damaged) return fail(*damaged);
+  return moments;
 }
 
 Result<std::vector<std::string>> SqliteStore::sources() {

@@ -25,11 +25,14 @@ class SqliteStore final : public control::Store {
   Result<std::optional<TaskRecord>> task(JobId job, const std::string& name) override;
   Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override;
   Result<std::vector<EventRecord>> events(const control::EventQuery& query) override;
+  Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
+                                               std::uint32_t limit) override;
   Result<std::vector<std::string>> sources() override;
   Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string& workspace) override;
 
  private:
   Result<void> save_pools_and_nodes(const control::Changes& changes);
+  Result<void> save_pool_past(const control::Changes& changes);
   Result<void> save_jobs(const control::Changes& changes);
   Result<void> save_tasks(const control::Changes& changes);
   Result<void> save_events_and_tokens(const control::Changes& changes);

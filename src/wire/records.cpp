@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "base/sha256.h"
 #include "domain/gang.h"
 #include "wire/document.h"
@@ -21,10 +19,6 @@ Json maybe(const std::optional<T>& value) {
 }
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
-Json resources_json(const Resources& resources) {
-  return {{"cores", cores_json(resources.cores)}, {"memory", resources.memory}, {"gpus", resources.gpus}};
-}
-
 Json task_json(const TaskView& view) {
   const TaskRecord& task = view.task;
   return {{"job", to_string(task.ref.job)},
@@ -32,6 +26,7 @@ Json task_json(const TaskView& view) {
           {"state", to_string(task.state)},
           {"attempts", task.attempts},
           {"retries_used", task.retries_used},
+          {"evictions", task.evictions},
           {"exit_code", maybe(task.exit_code)},
           {"signal", maybe(task.signal)},
           {"reason", task.reason},
@@ -76,47 +71,6 @@ Result<Value> parse_body(std::string_view json) {
 
 }  // namespace
 
-std::string format(const PoolView& view) {
-  const PoolRecord& pool = view.pool;
-  Json nodes{{"target", pool.nodes}};
-  for (const NodeState state :
-       {NodeState::joining, NodeState::idle, NodeState::busy, NodeState::draining, NodeState::lost}) {
-    const auto found = view.nodes.find(state);
-    nodes[std::string(to_string(state))] = found == view.nodes.end() ? 0 : found->second;
-  }
-  return dump({{"name", pool.name},
-               {"workspace", pool.workspace},
-               {"provisioner", pool.provisioner},
-               {"nodes", std::move(nodes)},
-               {"cores_per_node", cores_json(pool.per_node.cores)},
-               {"memory_per_node", pool.per_node.memory},
-               {"overcommit", pool.overcommit},
-               {"lost_after", seconds(pool.lost_after)},
-               {"created_at", format_time(pool.created_at)},
-               {"notes", view.notes}});
-}
-
-std::string format(const NodeView& view) {
-  const NodeRecord& node = view.node;
-  return dump({{"name", node.name},
-               {"pool", node.pool},
-               {"workspace", node.workspace},
-               {"state", to_string(node.state)},
-               {"reason", node.reason},
-               {"address", node.address},
-               {"host", node.host},
-               {"local", node.local},
-               {"shares_storage", node.shares_storage},
-               {"cores", cores_json(node.total.cores)},
-               {"memory", node.total.memory},
-               {"gpus", node.total.gpus},
-               {"used", resources_json(view.used)},
-               {"running", view.running},
-               {"notes", node.notes},
-               {"created_at", format_time(node.created_at)},
-               {"changed_at", format_time(node.changed_at)}});
-}
-
 std::string format(const JobRecord& job, const std::string& spec, const std::vector<std::string>& notes) {
   const TaskCounts& counts = job.counts;
   Json json{{"id", to_string(job.id)},
@@ -139,7 +93,9 @@ std::string format(const JobRecord& job, const std::string& spec, const std::vec
               {"succeeded", counts.succeeded},
               {"failed", counts.failed},
               {"cancelled", counts.cancelled},
-              {"skipped", counts.skipped}}}};
+              {"skipped", counts.skipped}}},
+            {"evictions", job.evictions},
+            {"nodes_lost", job.nodes_lost}};
   if (!spec.empty()) json["spec"] = Json::parse(spec);
   if (!notes.empty()) json["notes"] = notes;
   return dump(json);
@@ -215,29 +171,6 @@ std::string format_object(const std::vector<std::pair<std::string, std::string>>
 }
 
 std::string quote(std::string_view text) { return dump(Json(text)); }
-
-Result<PoolRequest> parse_pool_request(std::string_view json) {
-  auto root = parse_body(json);
-  if (!root) return fail(root.error());
-  FieldReader reader(*root, "the request", "");
-  PoolRequest request;
-  request.name = reader.text("name");
-  request.provisioner = reader.text("provisioner");
-  if (reader.has("nodes")) request.nodes = static_cast<std::uint32_t>(reader.integer("nodes", 0, 10'000, 0));
-  if (reader.has("cores_per_node"))
-    request.cores_per_node =
-        static_cast<Millicores>(std::llround(reader.number("cores_per_node", 0.001, 100'000, 1) * 1000));
-  if (reader.has("memory_per_node")) request.memory_per_node = reader.bytes("memory_per_node", 0);
-  if (reader.has("overcommit")) request.overcommit = reader.boolean("overcommit", false);
-  if (reader.has("lost_after")) {
-    request.lost_after = reader.duration("lost_after", Duration(2'000'000));
-    if (*request.lost_after < Duration(200'000) || *request.lost_after > Duration(86'400'000'000))
-      reader.problem(*reader.value("lost_after"), "lost_after should be from 0.2 s to one day",
-                     "2s is the default");
-  }
-  if (auto finished = reader.finish(); !finished) return fail(finished.error());
-  return request;
-}
 
 Result<TokenRequest> parse_token_request(std::string_view json) {
   auto root = parse_body(json);

@@ -81,21 +81,43 @@ control::NewJob new_job(std::uint64_t id, std::string name = "train") {
 
 TEST_P(StoreContract, GivesBackWhatWasSaved) {
   Changes changes;
-  changes.pools.push_back(
-      {.name = "lab", .nodes = 2, .per_node = {1000, 5, 1}, .overcommit = true, .created_at = at(1)});
-  NodeRecord node{.id = NodeId{3},
-                  .pool = "lab",
-                  .name = "lab-1",
-                  .address = "127.64.0.1",
-                  .instance = "abc",
-                  .host = "here",
-                  .local = true,
-                  .total = {1000, 5, 1},
-                  .state = NodeState::busy,
-                  .reason = "why",
-                  .notes = {"one", "two"},
-                  .created_at = at(1),
-                  .changed_at = at(2)};
+  PoolRecord pool;
+  pool.name = "lab";
+  pool.target = {2, 3};
+  pool.per_node = {1000, 5, 1};
+  pool.overcommit = true;
+  pool.created_at = at(1);
+  pool.fill = Fill::spread;
+  pool.slots_per_node = 4;
+  pool.idle_timeout = Duration(1'234'567);
+  pool.notice = Duration(0);
+  pool.deallocation = Deallocation::task_completion;
+  pool.start_task = {"#!/bin/sh\necho \"é\"\n", "", {{"A", "b=c"}}, false, 3, Duration(1'500'000)};
+  pool.evictions = {Duration(20'000'000), Duration(10'000'000), 7};
+  pool.autoscale = {ScaleBy::formula, 0, 0, 0, Duration(15'000'001), "$TargetDedicatedNodes = 1;"};
+  pool.last_run = {at(9), "$TargetDedicatedNodes=1", "InsufficientSampleData", "too few"};
+  pool.resize = {ResizeState::resizing,   at(8), Duration(60'000'000),
+                 Deallocation::terminate, "ana", {{"AllocationFailed", "no cores are free"}}};
+  changes.pools.push_back(pool);
+  NodeRecord node{
+      .id = NodeId{3},
+      .pool = "lab",
+      .name = "lab-1",
+      .address = "127.64.0.1",
+      .instance = "abc",
+      .host = "here",
+      .local = true,
+      .total = {1000, 5, 1},
+      .state = NodeState::busy,
+      .reason = "why",
+      .notes = {"one", "two"},
+      .created_at = at(1),
+      .changed_at = at(2),
+      .low_priority = true,
+      .leaving = Deallocation::requeue,
+      .evict_by = at(30),
+      .start = {NodeStart::State::failed, 4, 2, "boot", 7, "it exited with code 7", "no\nroom", at(3), at(4)},
+      .steps = {{NodeState::joining, at(1), ""}, {NodeState::evicted, at(2), "claimed"}}};
   changes.nodes.push_back(node);
   changes.tokens.push_back(
       {.id = "t1", .name = "ana", .role = Role::admin, .hash = "h", .created_at = at(1)});
@@ -115,6 +137,51 @@ TEST_P(StoreContract, GivesBackWhatWasSaved) {
   EXPECT_EQ(loaded->jobs[0].tasks[1].depends_on, std::vector<std::string>{"prepare"});
   EXPECT_EQ(store_->job_spec(JobId{7}, 100).value(), changes.jobs_new[0].spec);
   EXPECT_EQ(store_->task_spec(JobId{7}, 1).value(), changes.jobs_new[0].spec.tasks[1]);
+}
+
+TEST_P(StoreContract, KeepsThePastOfPools) {
+  Changes changes;
+  PoolMoment moment;
+  moment.pool = "lab";
+  for (int i = 0; i < 10; ++i) {
+    moment.time = at(i);
+    moment.target.low_priority = static_cast<std::uint32_t>(i);
+    moment.present.dedicated = 1;
+    moment.nodes = {{NodeState::idle, 1}, {NodeState::start_failed, 2}};
+    moment.reason = "more work";
+    changes.moments.push_back(moment);
+  }
+  PoolSample sample;
+  sample.pool = "lab";
+  sample.time = at(100);
+  sample.values = {{"$ActiveTasks", 2.5}};
+  changes.samples.push_back(sample);
+  save(changes);
+  Changes later;
+  sample.count = 30;
+  later.samples.push_back(sample);
+  sample.time = at(1'000);
+  sample.count = 1;
+  sample.values = {};
+  later.samples.push_back(sample);
+  save(later);
+  reopen();
+  const auto history = store_->pool_history("default", "lab", 4);
+  ASSERT_TRUE(history);
+  EXPECT_EQ(*history, std::vector<PoolMoment>(changes.moments.end() - 4, changes.moments.end()));
+  EXPECT_TRUE(store_->pool_history("default", "other", 4)->empty());
+  EXPECT_EQ(store_->load()->samples, later.samples);
+
+  Changes next_day;
+  sample.time += control::Kept::samples;
+  next_day.samples.push_back(sample);
+  save(next_day);
+  ASSERT_EQ(store_->load()->samples.size(), 2u) << "what is older than a day is dropped";
+  Changes gone;
+  gone.pools_removed.emplace_back("default", "lab");
+  save(gone);
+  EXPECT_TRUE(store_->load()->samples.empty());
+  EXPECT_TRUE(store_->pool_history("default", "lab", 4)->empty());
 }
 
 TEST_P(StoreContract, LoadsWhatLivesAndLeavesWhatEnded) {

@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto request = wire::parse_pool_request(fuzz::text(data, size));
   fuzz::check_explained(request);
   if (request) {
-    SLIPWAY_CHECK(!request->nodes || *request->nodes <= 10'000);
+    SLIPWAY_CHECK(!request->dedicated || *request->dedicated <= 100'000);
     SLIPWAY_CHECK(!request->cores_per_node || *request->cores_per_node > 0);
     SLIPWAY_CHECK(!request->lost_after || request->lost_after->count() > 0);
   }

@@ -24,15 +24,16 @@ control::Settings settings() {
 World::World(std::uint64_t seed) : random(seed), store_(store::make_memory_store()) {
   controller_ = std::move(*control::Controller::load(*store_, settings(), random.next(), now_));
   controller_->set_now(now_);
-  PoolRequest lab{"lab",
-                  static_cast<std::uint32_t>(random.between(1, 6)),
-                  static_cast<Millicores>(random.between(1, 4) * 1000),
-                  8ull << 30,
-                  "",
-                  std::nullopt,
-                  std::nullopt};
+  PoolRequest lab;
+  lab.name = "lab";
+  lab.dedicated = static_cast<std::uint32_t>(random.between(1, 6));
+  lab.cores_per_node = static_cast<Millicores>(random.between(1, 4) * 1000);
+  lab.memory_per_node = 8ull << 30;
   (void)controller_->create_pool(user, lab);
-  PoolRequest joined{"joined", 0, std::nullopt, std::nullopt, "none", std::nullopt, 3s};
+  PoolRequest joined;
+  joined.name = "joined";
+  joined.provisioner = "none";
+  joined.lost_after = 3s;
   (void)controller_->create_pool(user, joined);
   turn();
   for (std::int64_t i = random.between(0, 3); i > 0; --i) {
@@ -124,7 +125,7 @@ void World::user_acts() {
   }
   if (random.chance(0.01)) {
     PoolRequest wish;
-    wish.nodes = static_cast<std::uint32_t>(random.between(1, 6));
+    wish.dedicated = static_cast<std::uint32_t>(random.between(1, 6));
     (void)controller_->resize_pool(user, "lab", wish);
   }
 }
@@ -315,7 +316,7 @@ void World::heal() {
   controller_->set_now(now_);
   for (auto& [name, node] : nodes_) (void)controller_->drain_node(user, name, false);
   PoolRequest wish;
-  wish.nodes = 6;
+  wish.dedicated = 6;
   (void)controller_->resize_pool(user, "lab", wish);
   turn();
 }

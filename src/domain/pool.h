@@ -1,0 +1,170 @@
+#pragma once
+// Pools: how many nodes of which kind, how a node gets ready, and who decides how many there are.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "domain/job.h"
+#include "domain/state.h"
+
+namespace slipway {
+
+// Which node with room takes the next task: the fullest, or the emptiest.
+enum class Fill : std::uint8_t { pack, spread };
+std::string_view to_string(Fill fill);
+std::optional<Fill> parse_fill(std::string_view text);
+
+// What becomes of the tasks of a node that a smaller pool no longer has.
+enum class Deallocation : std::uint8_t {
+  requeue,          // they go back to the queue; no retry is used
+  terminate,        // they fail
+  task_completion,  // the node goes when they have ended
+  retained_data     // likewise, and when nobody needs what they left on it
+};
+std::string_view to_string(Deallocation rule);
+std::optional<Deallocation> parse_deallocation(std::string_view text);
+
+struct NodeCounts {
+  std::uint32_t dedicated = 0;
+  std::uint32_t low_priority = 0;  // may be taken away at any time
+  std::uint32_t total() const { return dedicated + low_priority; }
+  std::uint32_t& of(bool low) { return low ? low_priority : dedicated; }
+  std::uint32_t of(bool low) const { return low ? low_priority : dedicated; }
+  friend bool operator==(const NodeCounts&, const NodeCounts&) = default;
+};
+
+struct StartTask {     // runs once per boot of a node, before it takes work
+  std::string script;  // one of the two: a whole file, run as a program; or a command under /bin/sh -c
+  std::string command;
+  Environment environment;
+  bool wait_for_success = true;
+  std::uint32_t retries = 0;
+  Duration timeout{600'000'000};
+  bool empty() const { return script.empty() && command.empty(); }
+  friend bool operator==(const StartTask&, const StartTask&) = default;
+};
+
+// Takes low-priority nodes away at random, so that people can see that their work survives it.
+struct EvictionRule {
+  Duration every{0};  // 0: never
+  Duration spread{0};
+  std::uint64_t seed = 1;
+  friend bool operator==(const EvictionRule&, const EvictionRule&) = default;
+};
+
+enum class ScaleBy : std::uint8_t { hand, demand, formula, scenario };
+std::string_view to_string(ScaleBy by);
+std::optional<ScaleBy> parse_scale_by(std::string_view text);
+
+struct Autoscale {
+  ScaleBy by = ScaleBy::hand;
+  std::uint32_t min = 0;  // demand: of all nodes
+  std::uint32_t max = 0;
+  std::uint32_t dedicated_max = 0;  // demand: what is needed beyond them is low-priority
+  Duration interval{15'000'000};    // formula, scenario: time between two evaluations
+  std::string formula;
+  friend bool operator==(const Autoscale&, const Autoscale&) = default;
+};
+
+struct AutoscaleRun {  // the last evaluation of a formula or a scenario
+  TimePoint time{};
+  std::string results;
+  std::string error_code;  // empty: it went well
+  std::string error;
+  friend bool operator==(const AutoscaleRun&, const AutoscaleRun&) = default;
+};
+
+enum class ResizeState : std::uint8_t { steady, resizing, stopping };
+std::string_view to_string(ResizeState state);
+std::optional<ResizeState> parse_resize_state(std::string_view text);
+
+struct ResizeError {
+  std::string code;  // AllocationTimedOut, AllocationFailed, ResizeStopped
+  std::string text;
+  friend bool operator==(const ResizeError&, const ResizeError&) = default;
+};
+
+struct Resize {
+  ResizeState state = ResizeState::steady;
+  TimePoint since{};
+  Duration timeout{900'000'000};
+  Deallocation deallocation = Deallocation::requeue;
+  std::string asked_by;             // empty: by nobody, it is the pool's own doing
+  std::vector<ResizeError> errors;  // of the last one, until the next begins
+  friend bool operator==(const Resize&, const Resize&) = default;
+};
+
+struct PoolRecord {
+  std::string workspace = "default";
+  std::string name;
+  std::string provisioner = "local";  // local: nodes of this machine; none: nodes that join by themselves
+  NodeCounts target;                  // how many the provisioner should keep up
+  Resources per_node;
+  bool overcommit = false;
+  Duration lost_after{2'000'000};  // a node silent for longer is lost
+  TimePoint created_at{};
+  Fill fill = Fill::pack;
+  std::uint32_t slots_per_node = 0;                   // tasks on a node at a time; 0: as many as have room
+  Duration idle_timeout{300'000'000};                 // demand: a node idle for longer is not needed
+  Duration notice{30'000'000};                        // before an evicted node's processes are killed
+  Deallocation deallocation = Deallocation::requeue;  // when autoscaling makes it smaller
+  StartTask start_task;
+  EvictionRule evictions;
+  Autoscale autoscale;
+  AutoscaleRun last_run;
+  Resize resize;
+  friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
+};
+
+// What is asked of a new pool, or of one that changes: what is absent is left to the rules, or as it is.
+struct PoolRequest {
+  std::string name;
+  std::optional<std::uint32_t> dedicated;
+  std::optional<std::uint32_t> low_priority;
+  std::optional<Millicores> cores_per_node;
+  std::optional<Bytes> memory_per_node;
+  std::string provisioner;
+  std::optional<bool> overcommit;
+  std::optional<Duration> lost_after;
+  std::optional<std::uint32_t> min;
+  std::optional<std::uint32_t> max;
+  std::optional<Fill> fill;
+  std::optional<std::uint32_t> slots_per_node;
+  std::optional<Duration> idle_timeout;
+  std::optional<Duration> notice;
+  std::optional<Deallocation> deallocation;  // of this resize; kept for autoscaling when a pool is made
+  std::optional<Duration> resize_timeout;
+  std::optional<StartTask> start_task;
+  std::optional<EvictionRule> evictions;
+  std::optional<Autoscale> autoscale;
+};
+
+// One line of a pool's history: what it should have, what it had, and why that changed.
+struct PoolMoment {
+  TimePoint time{};
+  std::string workspace = "default";
+  std::string pool;
+  NodeCounts target;
+  NodeCounts present;
+  std::map<NodeState, std::uint32_t> nodes;
+  std::string reason;
+  friend bool operator==(const PoolMoment&, const PoolMoment&) = default;
+};
+
+// What a pool was like at `count` moments, one `every` so often: the values a formula asks for, by the names
+// it uses. Most of the time nothing changes, and one of these stands for an hour.
+struct PoolSample {
+  TimePoint time{};  // of the first
+  Duration every{5'000'000};
+  std::uint32_t count = 1;
+  std::string workspace = "default";
+  std::string pool;
+  std::map<std::string, double> values;  // $ActiveTasks: 3
+  friend bool operator==(const PoolSample&, const PoolSample&) = default;
+};
+
+}  // namespace slipway

@@ -1,0 +1,475 @@
+#include "wire/pool.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "wire/document.h"
+#include "wire/json.h"
+#include "wire/records.h"
+#include "wire/utf8.h"
+
+namespace slipway::wire {
+namespace {
+
+constexpr std::int64_t nodes_max = 100'000;
+constexpr Duration day{86'400'000'000};
+
+Json maybe_time(const std::optional<TimePoint>& time) { return time ? Json(format_time(*time)) : Json(); }
+
+// ── writing ──
+
+Json start_task_json(const StartTask& task) {
+  if (task.empty()) return nullptr;
+  Json json = Json::object();
+  if (!task.script.empty()) json["script"] = to_utf8(task.script);
+  if (!task.command.empty()) json["command"] = to_utf8(task.command);
+  json["environment"] = task.environment;
+  json["wait_for_success"] = task.wait_for_success;
+  json["retries"] = task.retries;
+  json["timeout"] = seconds(task.timeout);
+  return json;
+}
+
+Json autoscale_json(const Autoscale& autoscale) {
+  Json json{{"by", to_string(autoscale.by)}};
+  if (autoscale.by == ScaleBy::demand)
+    json.update({{"min", autoscale.min}, {"max", autoscale.max}, {"dedicated_max", autoscale.dedicated_max}});
+  if (autoscale.by == ScaleBy::formula || autoscale.by == ScaleBy::scenario)
+    json["interval"] = seconds(autoscale.interval);
+  if (autoscale.by == ScaleBy::formula) json["formula"] = autoscale.formula;
+  return json;
+}
+
+Json last_run_json(const AutoscaleRun& run) {
+  if (run.time == TimePoint{}) return nullptr;
+  Json json{{"time", format_time(run.time)}, {"results", run.results}, {"error", nullptr}};
+  if (!run.error_code.empty()) json["error"] = {{"code", run.error_code}, {"message", run.error}};
+  return json;
+}
+
+Json resize_json(const Resize& resize) {
+  Json errors = Json::array();
+  for (const ResizeError& error : resize.errors)
+    errors.push_back({{"code", error.code}, {"message", error.text}});
+  return {{"state", to_string(resize.state)},   {"since", format_time(resize.since)},
+          {"timeout", seconds(resize.timeout)}, {"deallocation", to_string(resize.deallocation)},
+          {"asked_by", resize.asked_by},        {"errors", std::move(errors)}};
+}
+
+Json settings_json(const PoolRecord& pool) {
+  Json json{{"fill", to_string(pool.fill)},
+            {"slots_per_node", pool.slots_per_node},
+            {"idle_timeout", seconds(pool.idle_timeout)},
+            {"notice", seconds(pool.notice)},
+            {"deallocation", to_string(pool.deallocation)},
+            {"start_task", start_task_json(pool.start_task)},
+            {"evictions", nullptr},
+            {"autoscale", autoscale_json(pool.autoscale)},
+            {"last_run", last_run_json(pool.last_run)},
+            {"resize", resize_json(pool.resize)}};
+  if (pool.evictions.every.count() > 0)
+    json["evictions"] = {{"every", seconds(pool.evictions.every)},
+                         {"spread", seconds(pool.evictions.spread)},
+                         {"seed", pool.evictions.seed}};
+  return json;
+}
+
+Json node_settings_json(const NodeRecord& node) {
+  Json steps = Json::array();
+  for (const NodeStep& step : node.steps)
+    steps.push_back(
+        {{"state", to_string(step.state)}, {"time", format_time(step.time)}, {"reason", step.reason}});
+  Json json{{"low_priority", node.low_priority},
+            {"leaving", node.leaving ? Json(to_string(*node.leaving)) : Json()},
+            {"evict_by", maybe_time(node.evict_by)},
+            {"start_task", nullptr},
+            {"steps", std::move(steps)}};
+  if (const NodeStart& start = node.start; start.state != NodeStart::State::none)
+    json["start_task"] = {{"state", to_string(start.state)},
+                          {"attempt", start.attempt},
+                          {"tries", start.tries},
+                          {"exit_code", start.exit_code ? Json(*start.exit_code) : Json()},
+                          {"detail", to_utf8(start.detail)},
+                          {"last_lines", to_utf8(start.last_lines)},
+                          {"began_at", format_time(start.began_at)},
+                          {"ended_at", maybe_time(start.ended_at)},
+                          {"life", start.life}};
+  return json;
+}
+
+Json counts_json(const NodeCounts& counts) {
+  return {{"dedicated", counts.dedicated}, {"low_priority", counts.low_priority}};
+}
+
+Json states_json(const std::map<NodeState, std::uint32_t>& nodes) {
+  Json json = Json::object();
+  for (const NodeState state :
+       {NodeState::joining, NodeState::starting, NodeState::idle, NodeState::busy, NodeState::draining,
+        NodeState::evicted, NodeState::lost, NodeState::start_failed}) {
+    const auto found = nodes.find(state);
+    json[std::string(to_string(state))] = found == nodes.end() ? 0 : found->second;
+  }
+  return json;
+}
+
+// ── reading ──
+
+// One of a few words; what is wrong is said with all of them.
+template <class Enum>
+Enum read_word(FieldReader& reader, std::string_view key, std::optional<Enum> (*parse)(std::string_view),
+               Enum otherwise, std::string_view words) {
+  const Value* value = reader.value(key);
+  if (!value) return otherwise;
+  if (const auto parsed = parse(value->text); parsed && value->kind == Value::Kind::string) return *parsed;
+  reader.problem(*value, fmt::format("{} cannot be '{}'", key, value->text.substr(0, 100)),
+                 fmt::format("it is one of {}", words));
+  return otherwise;
+}
+
+constexpr std::string_view deallocation_words = "requeue, terminate, task_completion and retained_data";
+
+Duration read_duration(FieldReader& reader, std::string_view key, Duration low, Duration high,
+                       Duration otherwise) {
+  const Duration read = reader.duration(key, otherwise);
+  if (reader.value(key) && (read < low || read > high))
+    reader.problem(*reader.value(key),
+                   fmt::format("{} should be from {:g} s to {:g} s", key, seconds(low), seconds(high)),
+                   fmt::format("{:g}s is the default", seconds(otherwise)));
+  return read;
+}
+
+std::uint32_t read_count(FieldReader& reader, std::string_view key, std::int64_t high,
+                         std::uint32_t otherwise) {
+  return static_cast<std::uint32_t>(reader.integer(key, 0, high, otherwise));
+}
+
+TimePoint read_time(FieldReader& reader, std::string_view key) {
+  const Value* value = reader.value(key);
+  if (!value) return {};
+  auto time = parse_time(value->text);
+  if (time) return *time;
+  reader.problem(*value, fmt::format("{} is not a time: {}", key, value->text.substr(0, 100)),
+                 "write it like 2026-03-02T10:00:00Z");
+  return {};
+}
+
+std::optional<TimePoint> read_maybe_time(FieldReader& reader, std::string_view key) {
+  return reader.value(key) ? std::optional(read_time(reader, key)) : std::nullopt;
+}
+
+// Reads a map inside another with a reader of its own; what it finds wrong is the outer one's problem.
+template <class Read>
+void read_inside(FieldReader& outer, std::string_view key, Read read) {
+  const Value* value = outer.value(key);
+  if (!value) return;
+  if (value->kind != Value::Kind::map)
+    return outer.problem(*value, fmt::format("{} should be a map of keys and values", key), {});
+  FieldReader reader(*value, outer.document(),
+                     outer.path().empty() ? std::string(key) : fmt::format("{}.{}", outer.path(), key));
+  read(reader);
+  if (auto finished = reader.finish(); !finished)
+    outer.problem(*value, finished.error().what, finished.error().hint);
+}
+
+StartTask read_start_task(FieldReader& outer) {
+  StartTask task;
+  read_inside(outer, "start_task", [&](FieldReader& reader) {
+    task.script = reader.text("script");
+    task.command = reader.text("command");
+    for (auto& [name, value] : reader.text_map("environment")) task.environment[name] = value;
+    task.wait_for_success = reader.boolean("wait_for_success", true);
+    task.retries = read_count(reader, "retries", 100, 0);
+    task.timeout = read_duration(reader, "timeout", Duration(100'000), day, task.timeout);
+    const Value& here = *outer.value("start_task");
+    if (!task.script.empty() && !task.command.empty())
+      reader.problem(here, "a start task has either a script or a command", "leave one of them out");
+    if (task.empty() && !here.fields.empty())
+      reader.problem(here, "a start task needs a script or a command",
+                     "write command: \"…\", or leave start_task out");
+  });
+  return task;
+}
+
+EvictionRule read_evictions(FieldReader& outer) {
+  EvictionRule rule;
+  read_inside(outer, "evictions", [&](FieldReader& reader) {
+    rule.every = read_duration(reader, "every", Duration(0), 30 * day, rule.every);
+    rule.spread = read_duration(reader, "spread", Duration(0), 30 * day, rule.spread);
+    rule.seed = static_cast<std::uint64_t>(reader.integer("seed", 0, INT64_MAX, 1));
+    if (rule.spread > rule.every)
+      reader.problem(*outer.value("evictions"), "evictions cannot vary by more than their mean",
+                     "write it like 20s±10s");
+  });
+  return rule;
+}
+
+Autoscale read_autoscale(FieldReader& outer) {
+  Autoscale autoscale;
+  read_inside(outer, "autoscale", [&](FieldReader& reader) {
+    autoscale.by =
+        read_word(reader, "by", parse_scale_by, ScaleBy::hand, "hand, demand, formula and scenario");
+    autoscale.min = read_count(reader, "min", nodes_max, 0);
+    autoscale.max = read_count(reader, "max", nodes_max, 0);
+    autoscale.dedicated_max = read_count(reader, "dedicated_max", nodes_max, 0);
+    autoscale.interval = read_duration(reader, "interval", Duration(1'000'000), 7 * day, autoscale.interval);
+    autoscale.formula = reader.text("formula");
+  });
+  return autoscale;
+}
+
+AutoscaleRun read_last_run(FieldReader& outer) {
+  AutoscaleRun run;
+  read_inside(outer, "last_run", [&](FieldReader& reader) {
+    run.time = read_time(reader, "time");
+    run.results = reader.text("results");
+    read_inside(reader, "error", [&](FieldReader& error) {
+      run.error_code = error.text("code");
+      run.error = error.text("message");
+    });
+  });
+  return run;
+}
+
+Resize read_resize(FieldReader& outer) {
+  Resize resize;
+  read_inside(outer, "resize", [&](FieldReader& reader) {
+    resize.state = read_word(reader, "state", parse_resize_state, ResizeState::steady, "steady and resizing");
+    resize.since = read_time(reader, "since");
+    resize.timeout = reader.duration("timeout", resize.timeout);
+    resize.deallocation =
+        read_word(reader, "deallocation", parse_deallocation, Deallocation::requeue, deallocation_words);
+    resize.asked_by = reader.text("asked_by");
+    const Value* errors = reader.value("errors");
+    if (!errors) return;
+    for (const Value& item : errors->items) {
+      FieldReader error(item, reader.document(), "resize.errors");
+      resize.errors.push_back({error.text("code"), error.text("message")});
+    }
+  });
+  return resize;
+}
+
+Result<Value> parse_body(std::string_view json) {
+  return parse_json(json.empty() ? std::string_view("{}") : json, "the request");
+}
+
+}  // namespace
+
+std::string format(const PoolView& view) {
+  const PoolRecord& pool = view.pool;
+  Json nodes{{"target", pool.target.total()},
+             {"target_dedicated", pool.target.dedicated},
+             {"target_low_priority", pool.target.low_priority},
+             {"dedicated", view.present.dedicated},
+             {"low_priority", view.present.low_priority}};
+  nodes.update(states_json(view.nodes));
+  Json json{{"name", pool.name},
+            {"workspace", pool.workspace},
+            {"provisioner", pool.provisioner},
+            {"state", to_string(pool.resize.state)},
+            {"nodes", std::move(nodes)},
+            {"cores_per_node", cores_json(pool.per_node.cores)},
+            {"memory_per_node", pool.per_node.memory},
+            {"overcommit", pool.overcommit},
+            {"lost_after", seconds(pool.lost_after)}};
+  json.update(settings_json(pool));
+  json["created_at"] = format_time(pool.created_at);
+  json["notes"] = view.notes;
+  return dump(json);
+}
+
+std::string format_pool_settings(const PoolRecord& pool) {
+  Json json = settings_json(pool);
+  json["low_priority"] = pool.target.low_priority;
+  return dump(json);
+}
+
+Result<void> parse_pool_settings(std::string_view json, PoolRecord& pool) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the stored pool", "");
+  pool.fill = read_word(reader, "fill", parse_fill, Fill::pack, "pack and spread");
+  pool.slots_per_node = read_count(reader, "slots_per_node", nodes_max, 0);
+  pool.idle_timeout = reader.duration("idle_timeout", pool.idle_timeout);
+  pool.notice = reader.duration("notice", pool.notice);
+  pool.deallocation =
+      read_word(reader, "deallocation", parse_deallocation, Deallocation::requeue, deallocation_words);
+  pool.start_task = read_start_task(reader);
+  pool.evictions = read_evictions(reader);
+  pool.autoscale = read_autoscale(reader);
+  pool.last_run = read_last_run(reader);
+  pool.resize = read_resize(reader);
+  pool.target.low_priority = read_count(reader, "low_priority", nodes_max, 0);
+  return reader.finish();
+}
+
+std::string format(const NodeView& view) {
+  const NodeRecord& node = view.node;
+  Json json{
+      {"name", node.name},
+      {"pool", node.pool},
+      {"workspace", node.workspace},
+      {"state", to_string(node.state)},
+      {"reason", node.reason},
+      {"address", node.address},
+      {"host", node.host},
+      {"local", node.local},
+      {"shares_storage", node.shares_storage},
+      {"cores", cores_json(node.total.cores)},
+      {"memory", node.total.memory},
+      {"gpus", node.total.gpus},
+      {"used",
+       {{"cores", cores_json(view.used.cores)}, {"memory", view.used.memory}, {"gpus", view.used.gpus}}},
+      {"running", view.running},
+      {"notes", node.notes}};
+  json.update(node_settings_json(node));
+  json["created_at"] = format_time(node.created_at);
+  json["changed_at"] = format_time(node.changed_at);
+  return dump(json);
+}
+
+std::string format_node_settings(const NodeRecord& node) { return dump(node_settings_json(node)); }
+
+Result<void> parse_node_settings(std::string_view json, NodeRecord& node) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the stored node", "");
+  node.low_priority = reader.boolean("low_priority", false);
+  if (reader.value("leaving"))
+    node.leaving =
+        read_word(reader, "leaving", parse_deallocation, Deallocation::requeue, deallocation_words);
+  node.evict_by = read_maybe_time(reader, "evict_by");
+  read_inside(reader, "start_task", [&](FieldReader& start) {
+    node.start.state = read_word(start, "state", parse_start_state, NodeStart::State::none,
+                                 "none, running, succeeded and failed");
+    node.start.attempt = read_count(start, "attempt", UINT32_MAX, 0);
+    node.start.tries = read_count(start, "tries", UINT32_MAX, 0);
+    if (start.value("exit_code"))
+      node.start.exit_code = static_cast<int>(start.integer("exit_code", INT32_MIN, INT32_MAX, 0));
+    node.start.detail = start.text("detail");
+    node.start.last_lines = start.text("last_lines");
+    node.start.began_at = read_time(start, "began_at");
+    node.start.ended_at = read_maybe_time(start, "ended_at");
+    node.start.life = start.text("life");
+  });
+  if (const Value* steps = reader.value("steps"))
+    for (const Value& item : steps->items) {
+      FieldReader step(item, "the stored node", "steps");
+      node.steps.push_back(
+          {read_word(step, "state", parse_node_state, NodeState::joining, "the states of nodes"),
+           read_time(step, "time"), step.text("reason")});
+    }
+  return reader.finish();
+}
+
+std::string format(const PoolMoment& moment) {
+  return dump({{"time", format_time(moment.time)},
+               {"target", counts_json(moment.target)},
+               {"present", counts_json(moment.present)},
+               {"nodes", states_json(moment.nodes)},
+               {"reason", moment.reason}});
+}
+
+Result<PoolMoment> parse_pool_moment(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the stored history", "");
+  PoolMoment moment;
+  moment.time = read_time(reader, "time");
+  const auto counts = [&](std::string_view key, NodeCounts& into) {
+    read_inside(reader, key, [&](FieldReader& inside) {
+      into.dedicated = read_count(inside, "dedicated", UINT32_MAX, 0);
+      into.low_priority = read_count(inside, "low_priority", UINT32_MAX, 0);
+    });
+  };
+  counts("target", moment.target);
+  counts("present", moment.present);
+  for (const auto& [name, count] : reader.text_map("nodes"))
+    if (const auto state = parse_node_state(name); state && count != "0")
+      moment.nodes[*state] = static_cast<std::uint32_t>(std::strtoul(count.c_str(), nullptr, 10));
+  moment.reason = reader.text("reason");
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return moment;
+}
+
+std::string format_sample_values(const PoolSample& sample) {
+  Json json = Json::object();
+  for (const auto& [name, value] : sample.values)
+    if (value != 0) json[name] = value;  // most are
+  return dump(json);
+}
+
+Result<void> parse_sample_values(std::string_view json, PoolSample& sample) {
+  const Json parsed = Json::parse(json, nullptr, false);
+  if (!parsed.is_object()) return fail(ErrorCode::conflict, "a stored sample is not what it should be");
+  for (const auto& [name, value] : parsed.items())
+    if (value.is_number()) sample.values[name] = value.get<double>();
+  return {};
+}
+
+Result<PoolRequest> parse_pool_request(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  PoolRequest request;
+  request.name = reader.text("name");
+  request.provisioner = reader.text("provisioner");
+  for (const char* key : {"nodes", "dedicated"})
+    if (reader.has(key)) request.dedicated = read_count(reader, key, nodes_max, 0);
+  if (reader.has("nodes") && reader.has("dedicated"))
+    reader.problem(*reader.value("nodes"), "nodes and dedicated are the same thing", "leave one of them out");
+  if (reader.has("low_priority")) request.low_priority = read_count(reader, "low_priority", nodes_max, 0);
+  if (reader.has("cores_per_node"))
+    request.cores_per_node =
+        static_cast<Millicores>(std::llround(reader.number("cores_per_node", 0.001, 100'000, 1) * 1000));
+  if (reader.has("memory_per_node")) request.memory_per_node = reader.bytes("memory_per_node", 0);
+  if (reader.has("overcommit")) request.overcommit = reader.boolean("overcommit", false);
+  if (reader.has("lost_after"))
+    request.lost_after = read_duration(reader, "lost_after", Duration(200'000), day, Duration(2'000'000));
+  if (reader.has("min")) request.min = read_count(reader, "min", nodes_max, 0);
+  if (reader.has("max")) request.max = read_count(reader, "max", nodes_max, 0);
+  if (reader.has("fill")) request.fill = read_word(reader, "fill", parse_fill, Fill::pack, "pack and spread");
+  if (reader.has("slots_per_node")) request.slots_per_node = read_count(reader, "slots_per_node", 10'000, 0);
+  if (reader.has("idle_timeout"))
+    request.idle_timeout =
+        read_duration(reader, "idle_timeout", Duration(0), 30 * day, Duration(300'000'000));
+  if (reader.has("notice"))
+    request.notice = read_duration(reader, "notice", Duration(0), day, Duration(30'000'000));
+  if (reader.has("deallocation"))
+    request.deallocation =
+        read_word(reader, "deallocation", parse_deallocation, Deallocation::requeue, deallocation_words);
+  if (reader.has("resize_timeout"))
+    request.resize_timeout =
+        read_duration(reader, "resize_timeout", Duration(1'000'000), 7 * day, Duration(900'000'000));
+  if (reader.has("start_task")) request.start_task = read_start_task(reader);
+  if (reader.has("evictions")) request.evictions = read_evictions(reader);
+  if (reader.has("autoscale")) request.autoscale = read_autoscale(reader);
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return request;
+}
+
+Result<EvictRequest> parse_evict_request(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  EvictRequest request;
+  if (reader.has("notice"))
+    request.notice = read_duration(reader, "notice", Duration(0), day, Duration(30'000'000));
+  request.reason = reader.text("reason");
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return request;
+}
+
+Result<DeallocationRequest> parse_deallocation_request(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  DeallocationRequest request;
+  request.rule =
+      read_word(reader, "deallocation", parse_deallocation, Deallocation::requeue, deallocation_words);
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return request;
+}
+
+}  // namespace slipway::wire

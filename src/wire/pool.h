@@ -1,0 +1,37 @@
+#pragma once
+// Pools and nodes as JSON: what the API says and takes, and what the store keeps beside its own columns.
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "domain/pool.h"
+#include "domain/records.h"
+
+namespace slipway::wire {
+
+// All of a pool that has no column of its own.
+std::string format_pool_settings(const PoolRecord& pool);
+Result<void> parse_pool_settings(std::string_view json, PoolRecord& pool);
+
+// Likewise of a node.
+std::string format_node_settings(const NodeRecord& node);
+Result<void> parse_node_settings(std::string_view json, NodeRecord& node);
+
+std::string format(const PoolMoment& moment);
+Result<PoolMoment> parse_pool_moment(std::string_view json);  // all but workspace and pool
+
+std::string format_sample_values(const PoolSample& sample);
+Result<void> parse_sample_values(std::string_view json, PoolSample& sample);
+
+struct EvictRequest {
+  std::optional<Duration> notice;  // none: the pool's
+  std::string reason;
+};
+Result<EvictRequest> parse_evict_request(std::string_view json);
+
+struct DeallocationRequest {
+  Deallocation rule = Deallocation::requeue;
+};
+Result<DeallocationRequest> parse_deallocation_request(std::string_view json);
+
+}  // namespace slipway::wire
