@@ -42,6 +42,7 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
       watcher_(loop) {
   add_service_routes();
   add_pool_routes();
+  add_node_routes();
   add_job_routes();
   add_log_routes();
   add_file_routes();

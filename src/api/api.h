@@ -52,6 +52,7 @@ class Api {
   void add_job_routes();
   void add_log_routes();
   void add_pool_routes();
+  void add_node_routes();
   void add_service_routes();
   void add_file_routes();
 
@@ -109,7 +110,8 @@ class Api {
   std::shared_ptr<FileSource> source_of(const AttemptPlace& place, std::uint32_t rank);
   // A process by its rank or its name.
   static Result<std::uint32_t> rank_of(const AttemptPlace& place, const std::string& process);
-  void send_file(const Call& call, const AttemptPlace& place, std::uint32_t rank, const std::string& path);
+  void send_file(const Call& call, const std::shared_ptr<FileSource>& source, const std::string& path,
+                 std::uint32_t attempt);
   struct Part;
   static std::optional<Part> part_of(const Call& call, std::uint64_t size, net::Headers& headers);
   void stream_file(const Call& call, std::shared_ptr<FileSource> source, const std::string& path,

@@ -100,10 +100,9 @@ std::optional<Api::Part> Api::part_of(const Call& call, std::uint64_t size, net:
   return Part{206, (*range)->first, (*range)->last - (*range)->first + 1};
 }
 
-void Api::send_file(const Call& call, const AttemptPlace& place, std::uint32_t rank,
-                    const std::string& path) {
-  auto source = source_of(place, rank);
-  source->size(path, [this, call, source, path, attempt = place.attempt](Result<std::uint64_t> size) {
+void Api::send_file(const Call& call, const std::shared_ptr<FileSource>& source, const std::string& path,
+                    std::uint32_t attempt) {
+  source->size(path, [this, call, source, path, attempt](Result<std::uint64_t> size) {
     if (!size) return call.send(problem(size.error()));
     net::Headers headers{{"Content-Type", "application/octet-stream"},
                          {"X-Slipway-Attempt", std::to_string(attempt)}};
@@ -193,15 +192,16 @@ void Api::add_file_routes() {
       });
     });
   });
-  router_.add(
-      "GET", "/v1/jobs/{job}/tasks/{task}/files/content", Role::viewer, [this, with_place](const Call& call) {
-        const auto path = call.parameter("path");
-        if (!path || path->empty())
-          return call.send(
-              problem({ErrorCode::invalid, "the request names no file", "add ?path=stdout.txt"}));
-        with_place(
-            call, [this, call, path = *path](const AttemptPlace& place) { send_file(call, place, 0, path); });
-      });
+  router_.add("GET", "/v1/jobs/{job}/tasks/{task}/files/content", Role::viewer,
+              [this, with_place](const Call& call) {
+                const auto path = call.parameter("path");
+                if (!path || path->empty())
+                  return call.send(
+                      problem({ErrorCode::invalid, "the request names no file", "add ?path=stdout.txt"}));
+                with_place(call, [this, call, path = *path](const AttemptPlace& place) {
+                  send_file(call, source_of(place, 0), path, place.attempt);
+                });
+              });
 
   router_.add("POST", "/v1/blobs/missing", Role::member, [this](const Call& call) {
     auto hashes = wire::parse_hashes(call.request().body);

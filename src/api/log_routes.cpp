@@ -267,7 +267,7 @@ void Api::add_log_routes() {
                                   {{"Content-Type", "text/plain; charset=utf-8"},
                                    {"X-Slipway-Attempt", std::to_string(place.attempt)}},
                                   ""});  // never started
-              send_file(call, place, rank, path);
+              send_file(call, source_of(place, rank), path, place.attempt);
             });
           }
           auto source = source_of(place, rank);

@@ -1,23 +1,15 @@
-// Pools, nodes and tokens.
+// Pools and tokens.
 #include <fmt/format.h>
 
 #include "api/api.h"
+#include "api/list.h"
 #include "base/random.h"
 #include "base/sha256.h"
+#include "wire/formula.h"
+#include "wire/pool.h"
 #include "wire/records.h"
 
 namespace slipway::api {
-namespace {
-
-template <class View>
-net::Response list_response(const std::vector<View>& views) {
-  std::vector<std::string> items;
-  items.reserve(views.size());
-  for (const View& view : views) items.push_back(wire::format(view));
-  return json(200, wire::format_list(items, std::nullopt));
-}
-
-}  // namespace
 
 void Api::add_pool_routes() {
   using control::Controller;
@@ -54,42 +46,38 @@ void Api::add_pool_routes() {
     change<bool>(
         call,
         [call](Controller& c) -> Result<bool> {
-          return c.delete_pool(call.caller, call.part("pool")).map([] { return true; });
+          const bool force = call.parameter("force").value_or("false") == "true";
+          return c.delete_pool(call.caller, call.part("pool"), force).map([] { return true; });
         },
         [](const bool&) { return net::Response{204}; });
   });
-  router_.add("GET", "/v1/nodes", Role::viewer, [this](const Call& call) {
-    answer<std::vector<NodeView>>(
+  router_.add("POST", "/v1/pools/{pool}/resize/stop", Role::member, [this](const Call& call) {
+    change<PoolView>(
+        call, [call](Controller& c) { return c.stop_resize(call.caller, call.part("pool")); },
+        [](const PoolView& view) { return json(200, wire::format(view)); });
+  });
+  router_.add("POST", "/v1/pools/{pool}/autoscale/evaluate", Role::viewer, [this](const Call& call) {
+    auto text = wire::parse_evaluate_request(call.request().body);
+    if (!text) return call.send(problem(text.error()));
+    answer<Controller::Evaluation>(
         call,
-        [call](Controller& c) -> Result<std::vector<NodeView>> {
-          const std::string pool = call.parameter("pool").value_or("");
-          if (!pool.empty())
-            if (auto known = c.pool(call.caller, pool); !known) return fail(known.error());
-          return c.nodes(call.caller, pool);
+        [call, text = *text](Controller& c) {
+          return c.evaluate_autoscale(call.caller, call.part("pool"), text);
         },
-        list_response<NodeView>);
+        [](const Controller::Evaluation& evaluation) {
+          return json(200, wire::format_evaluation(evaluation.outcome, evaluation.run));
+        });
   });
-  router_.add("GET", "/v1/nodes/connect", Role::node, [this](const Call& call) {
-    if (!call.exchange().wants_websocket())
-      return call.send(problem({ErrorCode::invalid, "this is where agents connect, by WebSocket",
-                                "join a machine with slipway node run"}));
-    sessions_.accept(call.exchange(), call.caller);
+  router_.add("GET", "/v1/pools/{pool}/history", Role::viewer, [this](const Call& call) {
+    const auto limit = limit_of(call);
+    if (!limit) return call.send(problem(limit.error()));
+    answer<std::vector<PoolMoment>>(
+        call,
+        [call, limit = *limit](Controller& c) {
+          return c.pool_history(call.caller, call.part("pool"), limit);
+        },
+        list_response<PoolMoment>);
   });
-  router_.add("GET", "/v1/nodes/{node}", Role::viewer, [this](const Call& call) {
-    answer<NodeView>(
-        call, [call](Controller& c) { return c.node(call.caller, call.part("node")); },
-        [](const NodeView& view) { return json(200, wire::format(view)); });
-  });
-  for (const bool drained : {true, false})
-    router_.add("POST", drained ? "/v1/nodes/{node}/drain" : "/v1/nodes/{node}/resume", Role::member,
-                [this, drained](const Call& call) {
-                  change<NodeView>(
-                      call,
-                      [call, drained](Controller& c) {
-                        return c.drain_node(call.caller, call.part("node"), drained);
-                      },
-                      [](const NodeView& view) { return json(200, wire::format(view)); });
-                });
 
   // The admins of the workspace `default` run the service; others only see their own workspace.
   router_.add("GET", "/v1/tokens", Role::admin, [this](const Call& call) {

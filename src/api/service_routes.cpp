@@ -14,6 +14,7 @@ using control::Controller;
 struct Numbers {
   std::map<NodeState, std::uint64_t> nodes;
   std::map<JobState, std::uint64_t> jobs;
+  Controller::Totals totals;
 };
 
 Result<Numbers> count(Controller& controller, const control::Caller& caller) {
@@ -22,6 +23,7 @@ Result<Numbers> count(Controller& controller, const control::Caller& caller) {
   auto jobs = controller.store().job_counts(caller.workspace);
   if (!jobs) return fail(jobs.error());
   for (const auto& [state, n] : *jobs) numbers.jobs[state] = n;
+  numbers.totals = controller.totals();
   return numbers;
 }
 
@@ -59,6 +61,15 @@ void Api::add_service_routes() {
           text += "# HELP slipway_nodes Nodes by state.\n# TYPE slipway_nodes gauge\n";
           for (const auto& [state, n] : numbers.nodes)
             text += fmt::format("slipway_nodes{{state=\"{}\"}} {}\n", to_string(state), n);
+          const auto total = [&](const char* name, const char* about, std::uint64_t value) {
+            text += fmt::format("# HELP {0} {1}\n# TYPE {0} counter\n{0} {2}\n", name, about, value);
+          };
+          total("slipway_evictions_total", "Attempts ended by an eviction since the service started.",
+                numbers.totals.evictions);
+          total("slipway_node_losses_total", "Attempts ended by a lost node since the service started.",
+                numbers.totals.nodes_lost);
+          total("slipway_retries_total", "Retries that users' tasks used since the service started.",
+                numbers.totals.retries);
           text +=
               "# HELP slipway_unauthorized_total Requests without a valid token.\n# TYPE "
               "slipway_unauthorized_total counter\n";

@@ -53,7 +53,9 @@ Result<void> write_all(int fd, std::string_view content, const std::string& name
   return {};
 }
 
-Result<void> write_file_durably(const std::string& path, std::string_view content, unsigned mode) {
+namespace {
+
+Result<void> replace_file(const std::string& path, std::string_view content, unsigned mode, bool sync) {
   const std::string beside = fmt::format("{}.{}.new", path, ::getpid());
   Fd fd(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!fd) return fail(system_error("cannot create " + beside, errno));
@@ -61,11 +63,22 @@ Result<void> write_file_durably(const std::string& path, std::string_view conten
     ::unlink(beside.c_str());
     return written;
   }
-  if (::fsync(fd.get()) != 0 || ::rename(beside.c_str(), path.c_str()) != 0) {
+  if ((sync && ::fsync(fd.get()) != 0) || ::rename(beside.c_str(), path.c_str()) != 0) {
     const int error = errno;
     ::unlink(beside.c_str());
     return fail(system_error("cannot write " + path, error));
   }
+  return {};
+}
+
+}  // namespace
+
+Result<void> write_file(const std::string& path, std::string_view content, unsigned mode) {
+  return replace_file(path, content, mode, false);
+}
+
+Result<void> write_file_durably(const std::string& path, std::string_view content, unsigned mode) {
+  if (auto written = replace_file(path, content, mode, true); !written) return written;
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const Fd parent(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!parent || ::fsync(parent.get()) != 0) return fail(system_error("cannot sync " + folder, errno));

@@ -37,6 +37,8 @@ Result<std::string> read_file(const std::string& path);
 // Written beside, synced, renamed into place, folder synced: after a crash there is the old file or the new
 // one.
 Result<void> write_file_durably(const std::string& path, std::string_view content, unsigned mode = 0644);
+// Written beside and renamed into place: who looks finds the whole of it or nothing.
+Result<void> write_file(const std::string& path, std::string_view content, unsigned mode = 0644);
 // Writes everything or says why not.
 Result<void> write_all(int fd, std::string_view content, const std::string& name);
 Result<void> make_folders(const std::string& path, unsigned mode = 0755);

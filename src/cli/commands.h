@@ -16,6 +16,7 @@ void add_down(CommandTree& tree, Context& context);
 void add_status(CommandTree& tree, Context& context);
 void add_version(CommandTree& tree, Context& context);
 void add_pool(CommandTree& tree, Context& context);
+void add_autoscale(Command& pool, Context& context);
 void add_node(CommandTree& tree, Context& context);
 void add_run(CommandTree& tree, Context& context);
 void add_job(CommandTree& tree, Context& context);

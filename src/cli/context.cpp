@@ -129,6 +129,11 @@ std::string joined(const std::vector<Value>& values, const std::string& separato
   return text;
 }
 
+std::string time_text(const Value& value, std::string_view key) {
+  const std::string time = value.text(key);
+  return time.size() > 19 ? time.substr(0, 19) + "Z" : time;
+}
+
 Outcome<void> confirm(const std::string& question, bool yes) {
   if (yes || !is_terminal(STDIN_FILENO) || !is_terminal(STDERR_FILENO)) return {};
   std::fputs((question + " [y/N] ").c_str(), stderr);

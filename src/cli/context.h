@@ -63,6 +63,8 @@ Outcome<int> print_list(Context& context, const ListView& view);
 
 // "12 s ago" for a time, empty when there is none.
 std::string ago(const Context& context, const std::optional<TimePoint>& time);
+// A time to the second, as it stands in the answer.
+std::string time_text(const Value& value, std::string_view key);
 // The time between two, the second being now when it is absent.
 std::string span(const Context& context, const std::optional<TimePoint>& begin,
                  const std::optional<TimePoint>& end);

@@ -15,10 +15,7 @@ struct EventOptions {
 };
 
 // 2026-03-02T10:00:00Z: fractions of seconds are in the JSON.
-std::string time_of(const Value& event) {
-  const std::string time = event.text("time");
-  return time.size() > 19 ? time.substr(0, 19) + "Z" : time;
-}
+std::string time_of(const Value& event) { return time_text(event, "time"); }
 
 std::string subject_of(const Value& event) {
   const std::string job = event.text("job"), task = event.text("task");

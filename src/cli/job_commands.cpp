@@ -76,6 +76,8 @@ std::string describe(const Context& context, const Value& job) {
       {"pool", job.text("pool")},
       {"priority", job.text("priority")},
       {"tasks", counts},
+      {"evictions",
+       job.count("evictions") > 0 ? fmt::format("{} attempts, no retry used", job.count("evictions")) : ""},
       {"submitted",
        fmt::format("{} by {}", ago(context, job.time("submitted_at")), job.text("submitted_by"))},
       {"waited",

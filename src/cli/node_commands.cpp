@@ -4,9 +4,27 @@
 #include <climits>
 
 #include "cli/commands.h"
+#include "wire/records.h"
 
 namespace slipway::cli {
 namespace {
+
+std::string start_text(const Value& start) {
+  if (start.is_null()) return "";
+  std::string text = start.text("state");
+  if (!start.text("detail").empty()) text += ": " + start.text("detail");
+  if (start.text("state") == "failed" && !start.text("last_lines").empty())
+    text += "\n" + start.text("last_lines");
+  return text;
+}
+
+std::string steps_text(const Value& node) {
+  std::string text;
+  for (const Value& step : node.items("steps"))
+    text += fmt::format("{}{} {}{}{}", text.empty() ? "" : "\n", time_text(step, "time"), step.text("state"),
+                        step.text("reason").empty() ? "" : ": ", step.text("reason"));
+  return text;
+}
 
 std::string describe(const Context& context, const Value& node) {
   const Value used = node.at("used");
@@ -18,6 +36,9 @@ std::string describe(const Context& context, const Value& node) {
       {"pool", node.text("pool")},
       {"state", node.text("state") + (node.text("reason").empty() ? "" : ": " + node.text("reason"))},
       {"since", ago(context, node.time("changed_at"))},
+      {"kind", node.is_true("low_priority") ? "low-priority: may be taken away" : "dedicated"},
+      {"evicted by", node.text("evict_by")},
+      {"start task", start_text(node.at("start_task"))},
       {"address", node.text("address")},
       {"machine", node.text("host") + (node.is_true("local") ? " (started by the service)" : "")},
       {"cores", of("cores")},
@@ -26,6 +47,7 @@ std::string describe(const Context& context, const Value& node) {
       {"gpus", node.count("gpus") > 0 ? of("gpus") : ""},
       {"running", joined(node.items("running"), "\n")},
       {"notes", joined(node.items("notes"), "\n")},
+      {"life", steps_text(node)},
   });
 }
 
@@ -76,6 +98,60 @@ void add_change(Command& noun, Context& context, const std::string& verb, const 
       .argument("NODE", *name, "the node")
       .runs([&context, name, verb] {
         return show(context, context.service().send("POST", resource({"nodes", *name, verb}), "{}"));
+      });
+}
+
+Outcome<int> evict(Context& context, const std::string& name, const std::optional<Duration>& notice,
+                   const std::string& reason) {
+  std::vector<std::pair<std::string, std::string>> body;
+  if (notice) body.emplace_back("notice", fmt::format("{}", seconds(*notice)));
+  if (!reason.empty()) body.emplace_back("reason", wire::quote(reason));
+  return show(context,
+              context.service().send("POST", resource({"nodes", name, "evict"}), wire::format_object(body)));
+}
+
+void add_evict(Command& node, Context& context) {
+  auto name = std::make_shared<std::string>();
+  auto reason = std::make_shared<std::string>();
+  auto notice = std::make_shared<std::optional<Duration>>();
+  node.verb("evict", "Take a node away: its tasks get notice and go back to the queue",
+            "slipway node evict lab-1 --notice 30s")
+      .argument("NODE", *name, "the node")
+      .duration("--notice TIME", *notice, "time to save what there is (default: the pool's)")
+      .text("--reason TEXT", *reason, "why, for its tasks and its history")
+      .runs([&context, name, notice, reason] { return evict(context, *name, *notice, *reason); });
+}
+
+void add_remove(Command& node, Context& context) {
+  auto name = std::make_shared<std::string>();
+  auto rule = std::make_shared<std::string>("requeue");
+  node.verb("remove", "Take a node out of its pool for good", "slipway node remove lab-1")
+      .argument("NODE", *name, "the node")
+      .word("--deallocation RULE", *rule, {"requeue", "terminate", "task_completion", "retained_data"},
+            "what becomes of its tasks (default requeue)")
+      .runs([&context, name, rule] {
+        return show(context,
+                    context.service().send("POST", resource({"nodes", *name, "remove"}),
+                                           wire::format_object({{"deallocation", wire::quote(*rule)}})));
+      });
+}
+
+void add_start_logs(Command& node, Context& context) {
+  auto name = std::make_shared<std::string>();
+  auto stderr_only = std::make_shared<bool>(false);
+  node.verb("logs", "What the start task of a node wrote", "slipway node logs lab-1")
+      .argument("NODE", *name, "the node")
+      .flag("--stderr", *stderr_only, "its errors instead of its output")
+      .runs([&context, name, stderr_only]() -> Outcome<int> {
+        net::Client::Options options;
+        options.on_piece = [](std::string_view piece) {
+          write_out(piece);
+          return true;
+        };
+        const Outcome<net::Response> answer = context.service().request(
+            "GET", resource({"nodes", *name, "start-task", *stderr_only ? "stderr" : "stdout"}), options);
+        if (!answer) return give_up(answer);
+        return ExitCode::done;
       });
 }
 
@@ -159,7 +235,7 @@ void add_starts(Command& node, Context& context) {
 }  // namespace
 
 void add_node(CommandTree& tree, Context& context) {
-  Command node = tree.add("node", "Nodes: look at, drain, resume, join", "slipway node list");
+  Command node = tree.add("node", "Nodes: look at, drain, evict, reset, join", "slipway node list");
   auto pool = std::make_shared<std::string>();
   node.verb("list", "List the nodes", "slipway node list --pool lab")
       .text("--pool POOL", *pool, "only those of this pool")
@@ -172,6 +248,10 @@ void add_node(CommandTree& tree, Context& context) {
       });
   add_change(node, context, "drain", "Give a node no new work; what runs on it goes on");
   add_change(node, context, "resume", "Let a drained node take work again");
+  add_evict(node, context);
+  add_change(node, context, "reset", "Run a node's start task again");
+  add_remove(node, context);
+  add_start_logs(node, context);
   add_run_agent(node, context);
   add_keep(node, context);
   add_contain(node, context);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "cli/commands.h"
 #include "wire/records.h"
 
@@ -8,33 +9,80 @@ namespace {
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
-struct CreateOptions {
+struct PoolOptions {
   std::string name;
-  std::optional<std::uint32_t> nodes;
+  std::optional<std::uint32_t> nodes, dedicated, low_priority, min, max, slots_per_node, start_retries;
   std::optional<double> cores_per_node;
   std::optional<Bytes> memory_per_node;
-  std::string provisioner;
+  std::string provisioner, fill, deallocation, start_task, evict_every;
+  std::optional<std::uint32_t> evict_seed;
   bool overcommit = false;
-  std::optional<Duration> lost_after;
+  bool start_no_wait = false;
+  std::optional<Duration> lost_after, idle_timeout, notice, start_timeout, resize_timeout;
 };
 
-struct ResizeOptions {
-  std::string name;
-  std::optional<std::uint32_t> nodes;
-  bool overcommit = false;
-};
+std::string nodes_text(const Value& nodes) {
+  std::string text = fmt::format("{} wanted", nodes.count("target"));
+  if (nodes.count("target_low_priority") > 0)
+    text += fmt::format(" ({} dedicated, {} low-priority)", nodes.count("target_dedicated"),
+                        nodes.count("target_low_priority"));
+  text +=
+      fmt::format("; {} idle, {} busy, {} joining, {} draining, {} lost", nodes.count("idle"),
+                  nodes.count("busy"), nodes.count("joining"), nodes.count("draining"), nodes.count("lost"));
+  for (const char* state : {"starting", "evicted", "start_failed"})
+    if (nodes.count(state) > 0) text += fmt::format(", {} {}", nodes.count(state), state);
+  return text;
+}
+
+std::string state_text(const Context& context, const Value& pool) {
+  const Value resize = pool.at("resize");
+  std::string text = pool.text("state");
+  if (text == "resizing") text += fmt::format(" since {}", ago(context, resize.time("since")));
+  for (const Value& error : resize.items("errors"))
+    text += fmt::format("\n{}: {}", error.text("code"), error.text("message"));
+  return text;
+}
+
+std::string scale_text(const Context& context, const Value& pool) {
+  const Value scale = pool.at("autoscale");
+  const std::string by = scale.text("by");
+  if (by == "hand") return "by hand";
+  if (by == "demand")
+    return fmt::format("by demand, {} to {} nodes; idle ones go after {} s", scale.count("min"),
+                       scale.count("max"), pool.text("idle_timeout"));
+  const Value run = pool.at("last_run");
+  std::string text = fmt::format("by {} every {} s", by, scale.text("interval"));
+  if (!run.is_null()) {
+    text += fmt::format("\nlast {}: {}", ago(context, run.time("time")), run.text("results"));
+    if (!run.at("error").is_null())
+      text += fmt::format("\n{}: {}", run.at("error").text("code"), run.at("error").text("message"));
+  }
+  return text;
+}
 
 std::string describe(const Context& context, const Value& pool) {
-  const Value nodes = pool.at("nodes");
   const std::string provisioner = pool.text("provisioner");
+  const Value start = pool.at("start_task");
+  const Value evictions = pool.at("evictions");
   return format_fields({
       {"name", pool.text("name")},
+      {"state", state_text(context, pool)},
       {"provisioner", provisioner == "none" ? "none: nodes join by themselves" : provisioner},
-      {"nodes", fmt::format("{} wanted; {} idle, {} busy, {} joining, {} draining, {} lost",
-                            nodes.count("target"), nodes.count("idle"), nodes.count("busy"),
-                            nodes.count("joining"), nodes.count("draining"), nodes.count("lost"))},
+      {"nodes", nodes_text(pool.at("nodes"))},
       {"each",
        fmt::format("{} cores, {}", pool.text("cores_per_node"), format_bytes(pool.count("memory_per_node")))},
+      {"slots", pool.count("slots_per_node") > 0
+                    ? fmt::format("{} tasks a node at a time", pool.count("slots_per_node"))
+                    : ""},
+      {"fill", pool.text("fill")},
+      {"sized", scale_text(context, pool)},
+      {"start task", start.is_null()                 ? ""
+                     : start.text("command").empty() ? "a script"
+                                                     : start.text("command")},
+      {"evictions", evictions.is_null() ? ""
+                                        : fmt::format("every {} s, {} s more or less",
+                                                      evictions.text("every"), evictions.text("spread"))},
+      {"notice", fmt::format("{} s before an evicted node goes", pool.text("notice"))},
       {"overcommit", pool.is_true("overcommit") ? "yes: the nodes may have more than the machine" : "no"},
       {"lost after", fmt::format("{} s of silence", pool.text("lost_after"))},
       {"created", ago(context, pool.time("created_at"))},
@@ -47,27 +95,146 @@ Outcome<int> show(Context& context, const Outcome<Value>& pool) {
   return print(context, *pool, pool->text("name"), [&] { return describe(context, *pool); });
 }
 
-Outcome<int> create(Context& context, const CreateOptions& options) {
-  Fields body{{"name", wire::quote(options.name)}, {"nodes", std::to_string(options.nodes.value_or(0))}};
-  if (options.cores_per_node) body.emplace_back("cores_per_node", fmt::format("{}", *options.cores_per_node));
-  if (options.memory_per_node) body.emplace_back("memory_per_node", std::to_string(*options.memory_per_node));
-  if (!options.provisioner.empty()) body.emplace_back("provisioner", wire::quote(options.provisioner));
-  if (options.overcommit) body.emplace_back("overcommit", "true");
-  if (options.lost_after) body.emplace_back("lost_after", fmt::format("{}", seconds(*options.lost_after)));
-  return show(context, context.service().send("POST", resource({"pools"}), wire::format_object(body)));
+std::string seconds_text(Duration duration) { return fmt::format("{}", seconds(duration)); }
+
+// A file that is there is sent as it is; anything else is a command line.
+Outcome<std::string> start_task_json(const PoolOptions& options) {
+  Fields task;
+  if (options.start_task.empty()) {
+    if (options.start_timeout || options.start_retries || options.start_no_wait)
+      return misuse("--start-timeout, --start-retries and --start-no-wait are about a start task",
+                    "add --start-task FILE");
+    return std::string();
+  }
+  if (const Result<std::string> script = read_file(options.start_task); script && !script->empty())
+    task.emplace_back(script->starts_with("#!") ? "script" : "command", wire::quote(*script));
+  else if (options.start_task.find('/') != std::string::npos &&
+           options.start_task.find(' ') == std::string::npos)
+    return give_up(
+        Failure{ExitCode::refused,
+                script ? fmt::format("the start task {} is empty", options.start_task) : script.error().what,
+                "give a file, or a command in quotes"});
+  else
+    task.emplace_back("command", wire::quote(options.start_task));
+  if (options.start_retries) task.emplace_back("retries", std::to_string(*options.start_retries));
+  if (options.start_timeout) task.emplace_back("timeout", seconds_text(*options.start_timeout));
+  if (options.start_no_wait) task.emplace_back("wait_for_success", "false");
+  return wire::format_object(task);
 }
 
-Outcome<int> resize(Context& context, const ResizeOptions& options) {
-  Fields body{{"nodes", std::to_string(*options.nodes)}};
+// 20s±10s, 20s+-10s, or just 20s.
+Outcome<std::string> evictions_json(const PoolOptions& options) {
+  const std::string& text = options.evict_every;
+  std::size_t cut = text.find("±"), width = std::string_view("±").size();
+  if (cut == std::string::npos) cut = text.find("+-"), width = 2;
+  const auto every = parse_duration(text.substr(0, cut));
+  const auto spread =
+      cut == std::string::npos ? Result<Duration>(Duration(0)) : parse_duration(text.substr(cut + width));
+  if (!every || !spread)
+    return misuse(fmt::format("--evict-every: '{}' is not a time", text), "write it like 20s±10s");
+  return wire::format_object({{"every", seconds_text(*every)},
+                              {"spread", seconds_text(*spread)},
+                              {"seed", std::to_string(options.evict_seed.value_or(1))}});
+}
+
+Outcome<Fields> fields_of(const PoolOptions& options) {
+  Fields body;
+  const auto add = [&](const char* name, const auto& value) {
+    if (value) body.emplace_back(name, fmt::format("{}", *value));
+  };
+  const auto add_time = [&](const char* name, const std::optional<Duration>& value) {
+    if (value) body.emplace_back(name, seconds_text(*value));
+  };
+  const auto add_word = [&](const char* name, const std::string& value) {
+    if (!value.empty()) body.emplace_back(name, wire::quote(value));
+  };
+  if (options.nodes && options.dedicated)
+    return misuse("--nodes and --dedicated are the same thing", "leave one out");
+  add("dedicated", options.nodes ? options.nodes : options.dedicated);
+  add("low_priority", options.low_priority);
+  add("min", options.min);
+  add("max", options.max);
+  add("slots_per_node", options.slots_per_node);
+  add("cores_per_node", options.cores_per_node);
+  add("memory_per_node", options.memory_per_node);
+  add_word("provisioner", options.provisioner);
+  add_word("fill", options.fill);
+  add_word("deallocation", options.deallocation);
   if (options.overcommit) body.emplace_back("overcommit", "true");
+  add_time("lost_after", options.lost_after);
+  add_time("idle_timeout", options.idle_timeout);
+  add_time("notice", options.notice);
+  add_time("resize_timeout", options.resize_timeout);
+  const Outcome<std::string> start_task = start_task_json(options);
+  if (!start_task) return give_up(start_task);
+  if (!start_task->empty()) body.emplace_back("start_task", *start_task);
+  if (!options.evict_every.empty()) {
+    const Outcome<std::string> evictions = evictions_json(options);
+    if (!evictions) return give_up(evictions);
+    body.emplace_back("evictions", *evictions);
+  }
+  return body;
+}
+
+Outcome<int> create(Context& context, const PoolOptions& options) {
+  Outcome<Fields> body = fields_of(options);
+  if (!body) return give_up(body);
+  body->insert(body->begin(), {"name", wire::quote(options.name)});
+  // Without any number of nodes a pool has none, so that nothing starts that nobody asked for.
+  if (!options.nodes && !options.dedicated && !options.max) body->emplace_back("dedicated", "0");
+  return show(context, context.service().send("POST", resource({"pools"}), wire::format_object(*body)));
+}
+
+Outcome<int> resize(Context& context, const PoolOptions& options, bool stop) {
+  if (stop)
+    return show(context,
+                context.service().send("POST", resource({"pools", options.name, "resize", "stop"}), "{}"));
+  const Outcome<Fields> body = fields_of(options);
+  if (!body) return give_up(body);
+  if (!options.nodes && !options.dedicated && !options.low_priority)
+    return misuse("slipway pool resize needs a number of nodes", "add --nodes N or --low-priority N");
   return show(context,
-              context.service().send("PATCH", resource({"pools", options.name}), wire::format_object(body)));
+              context.service().send("PATCH", resource({"pools", options.name}), wire::format_object(*body)));
 }
 
-Outcome<int> remove(Context& context, const std::string& name, bool yes) {
+Outcome<int> set(Context& context, const PoolOptions& options) {
+  const Outcome<Fields> body = fields_of(options);
+  if (!body) return give_up(body);
+  if (body->empty()) return misuse("slipway pool set needs something to change", "slipway pool set --help");
+  return show(context,
+              context.service().send("PATCH", resource({"pools", options.name}), wire::format_object(*body)));
+}
+
+Outcome<int> history(Context& context, const std::string& name) {
+  const auto counts = [](const char* which) {
+    return [which](const Value& moment) {
+      const Value nodes = moment.at(which);
+      return fmt::format("{}+{}", nodes.text("dedicated"), nodes.text("low_priority"));
+    };
+  };
+  const auto states = [](const Value& moment) {
+    std::string text;
+    for (const char* state :
+         {"joining", "starting", "idle", "busy", "draining", "evicted", "lost", "start_failed"})
+      if (const std::uint64_t count = moment.at("nodes").count(state); count > 0)
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
+    return text.empty() ? std::string("none") : text;
+  };
+  return print_list(context,
+                    {.target = resource({"pools", name, "history"}),
+                     .columns = {{{"TIME"}, [](const Value& moment) { return time_text(moment, "time"); }},
+                                 {{"TARGET", true}, counts("target")},
+                                 {{"NODES", true}, counts("present")},
+                                 {{"STATES"}, states},
+                                 column("REASON", "reason")},
+                     .empty = "nothing has happened to this pool yet"});
+}
+
+Outcome<int> remove(Context& context, const std::string& name, bool yes, bool force) {
   const Outcome<void> agreed = confirm(fmt::format("Delete pool {} and stop its nodes?", name), yes);
   if (!agreed) return give_up(agreed);
-  const Outcome<Value> deleted = context.service().send("DELETE", resource({"pools", name}), {});
+  const Outcome<Value> deleted = context.service().send(
+      "DELETE", with_query(resource({"pools", name}), {{"force", force ? "true" : ""}}), {});
   if (!deleted) return give_up(deleted);
   context.say(fmt::format("pool {} is deleted", name));
   return ExitCode::done;
@@ -92,36 +259,83 @@ Outcome<int> list(Context& context) {
                 .empty = "there are no pools; slipway pool create lab --nodes 2 makes one"});
 }
 
+// What can be said of a pool when it is made and changed later.
+void add_settings(Command& verb, PoolOptions& options) {
+  verb.number("--slots-per-node N", options.slots_per_node,
+              "tasks on a node at a time (default: as many as have room)")
+      .word("--fill WAY", options.fill, {"pack", "spread"},
+            "which node takes the next task: the fullest or the emptiest")
+      .duration("--idle-timeout TIME", options.idle_timeout,
+                "with --max: a node idle for longer goes (default 5m)")
+      .text("--start-task FILE", options.start_task,
+            "a script each node runs before it takes work, or a command in quotes")
+      .duration("--start-timeout TIME", options.start_timeout, "how long it may run (default 10m)")
+      .number("--start-retries N", options.start_retries, "how often it is tried again (default 0)")
+      .flag("--start-no-wait", options.start_no_wait, "let nodes take work while it runs, and when it failed")
+      .duration("--notice TIME", options.notice,
+                "between the notice and the end of an eviction (default 30s)")
+      .text("--evict-every TIME", options.evict_every,
+            "take a low-priority node away now and then, like 20s±10s")
+      .number("--evict-seed N", options.evict_seed, "which nodes and when (default 1)")
+      .duration("--lost-after TIME", options.lost_after, "a node silent for so long is lost (default 2s)");
+}
+
 void add_create(Command& pool, Context& context) {
-  auto options = std::make_shared<CreateOptions>();
-  pool.verb("create", "Make a pool of nodes", "slipway pool create lab --nodes 2 --cores-per-node 1")
-      .argument("POOL", options->name, "its name")
+  auto options = std::make_shared<PoolOptions>();
+  Command create_verb =
+      pool.verb("create", "Make a pool of nodes", "slipway pool create lab --nodes 2 --cores-per-node 1");
+  create_verb.argument("POOL", options->name, "its name")
       .number("--nodes N", options->nodes, "how many nodes to keep up (default 0)")
+      .number("--dedicated N", options->dedicated, "the same as --nodes")
+      .number("--low-priority N", options->low_priority, "how many more that may be taken away at any time")
+      .number("--min N", options->min, "with --max: never fewer nodes (default 0)")
+      .number("--max N", options->max, "grow to so many nodes when work waits, and shrink when it is done")
+      .word("--deallocation RULE", options->deallocation,
+            {"requeue", "terminate", "task_completion", "retained_data"},
+            "what becomes of tasks when autoscaling takes their node (default requeue)")
       .decimal("--cores-per-node N", options->cores_per_node, "default: an equal share of this machine")
       .size("--memory-per-node SIZE", options->memory_per_node, "like 2GiB; default: an equal share")
       .word("--provisioner NAME", options->provisioner, {"local", "none"},
             "local: nodes on the service's machine; none: they join by slipway node run")
-      .flag("--overcommit", options->overcommit, "allow more than the machine has")
-      .duration("--lost-after TIME", options->lost_after, "a node silent for so long is lost (default 2s)")
-      .runs([&context, options] { return create(context, *options); });
+      .flag("--overcommit", options->overcommit, "allow more than the machine has");
+  add_settings(create_verb, *options);
+  create_verb.runs([&context, options] { return create(context, *options); });
 }
 
 void add_resize(Command& pool, Context& context) {
-  auto options = std::make_shared<ResizeOptions>();
+  auto options = std::make_shared<PoolOptions>();
+  auto stop = std::make_shared<bool>(false);
   pool.verb("resize", "Change how many nodes a pool keeps up", "slipway pool resize lab --nodes 4")
       .argument("POOL", options->name, "the pool")
-      .number("--nodes N", options->nodes, "how many nodes", Need::required)
+      .number("--nodes N", options->nodes, "how many nodes")
+      .number("--dedicated N", options->dedicated, "the same as --nodes")
+      .number("--low-priority N", options->low_priority, "how many that may be taken away at any time")
+      .word("--deallocation RULE", options->deallocation,
+            {"requeue", "terminate", "task_completion", "retained_data"},
+            "what becomes of the tasks of nodes that go (default requeue)")
+      .duration("--timeout TIME", options->resize_timeout, "give up after so long and say why (default 15m)")
+      .flag("--stop", *stop, "stop a resize: the pool keeps what it has")
       .flag("--overcommit", options->overcommit, "allow more than the machine has")
-      .runs([&context, options] { return resize(context, *options); });
+      .runs([&context, options, stop] { return resize(context, *options, *stop); });
+}
+
+void add_set(Command& pool, Context& context) {
+  auto options = std::make_shared<PoolOptions>();
+  Command verb = pool.verb("set", "Change the settings of a pool", "slipway pool set lab --fill spread");
+  verb.argument("POOL", options->name, "the pool");
+  add_settings(verb, *options);
+  verb.runs([&context, options] { return set(context, *options); });
 }
 
 void add_delete(Command& pool, Context& context) {
   auto name = std::make_shared<std::string>();
   auto yes = std::make_shared<bool>(false);
+  auto force = std::make_shared<bool>(false);
   pool.verb("delete", "Delete a pool and stop its nodes", "slipway pool delete lab --yes")
       .argument("POOL", *name, "the pool")
       .flag("-y,--yes", *yes, "do not ask")
-      .runs([&context, name, yes] { return remove(context, *name, *yes); });
+      .flag("--force", *force, "stop the jobs that still use it")
+      .runs([&context, name, yes, force] { return remove(context, *name, *yes, *force); });
 }
 
 }  // namespace
@@ -137,6 +351,12 @@ void add_pool(CommandTree& tree, Context& context) {
         return show(context, context.service().get(resource({"pools", *name})));
       });
   add_resize(pool, context);
+  add_set(pool, context);
+  add_autoscale(pool, context);
+  auto past = std::make_shared<std::string>();
+  pool.verb("history", "What a pool should have had, what it had, and why", "slipway pool history lab")
+      .argument("POOL", *past, "the pool")
+      .runs([&context, past] { return history(context, *past); });
   add_delete(pool, context);
 }
 

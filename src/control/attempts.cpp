@@ -104,6 +104,7 @@ void Controller::release_node(Attempt& attempt, std::uint32_t node_place) {
     std::erase(node.behind, key);
   for (const std::uint32_t gpu : attempt.record.gpus[node_place]) node.gpus_free.insert(gpu);
   start_behind(node);
+  if (node.record.leaving) maybe_empty_.insert(node.record.id);
   refresh_node(node);
 }
 
@@ -235,11 +236,12 @@ void Controller::stop_attempt(Attempt& attempt, EndReason reason, std::string de
     store_problem_ = spec.error();
     return;
   }
+  const StopOrder order = stop_order(attempt, **spec);
   for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n)
     if (!attempt.released[n])
       if (const auto node = nodes_.find(attempt.record.nodes[n]);
           node != nodes_.end() && node->second.session)
-        orders_to(node->second).stop.push_back({key, (*spec)->stop_grace});
+        orders_to(node->second).stop.push_back(order);
 }
 
 // The processes of a node that is gone: they count as ended here; should the node come back, it must end them
@@ -274,12 +276,25 @@ void Controller::finish_attempt(Job& job, Task& task) {
     record.detail = "it exited with code 0";
   }
   touch(*attempt);
-  for (const NodeId id : record.nodes)
-    if (const auto node = nodes_.find(id); node != nodes_.end() && node->second.session)
-      orders_to(node->second).forget.push_back(record.key);
+  bool was_terminated = false;  // a node of it leaves by a rule that lets its tasks fail
+  for (std::uint32_t n = 0; n < record.nodes.size(); ++n) {
+    const auto node = nodes_.find(record.nodes[n]);
+    if (node == nodes_.end()) continue;
+    if (node->second.session) orders_to(node->second).forget.push_back(record.key);
+    was_terminated = was_terminated || (node->second.record.leaving == Deallocation::terminate &&
+                                        !node->second.record.evict_by && !record.has_left(n));
+  }
   for (std::uint32_t n = 0; n < record.nodes.size(); ++n) release_node(*attempt, n);
   task.record.exit_code = record.exit_code;
   task.record.signal = record.signal;
+  if (record.end == EndReason::evicted) {
+    ++task.record.evictions;
+    ++job.record.evictions;
+    ++totals_.evictions;
+  } else if (record.end == EndReason::node_lost) {
+    ++job.record.nodes_lost;
+    ++totals_.nodes_lost;
+  }
   event("attempt.ended", &job, task.record.name, record.key.attempt,
         fmt::format("attempt {} of {} ended ({}): {}", record.key.attempt, task.record.name,
                     to_string(*record.end), record.detail),
@@ -290,6 +305,8 @@ void Controller::finish_attempt(Job& job, Task& task) {
     return end_task(job, task, TaskState::succeeded, record.detail);
   if (job.cancelling) return end_task(job, task, TaskState::cancelled, job.record.reason);
   if (record.end == EndReason::cancelled) return end_task(job, task, TaskState::cancelled, record.detail);
+  if (record.end == EndReason::evicted && was_terminated)
+    return end_task(job, task, TaskState::failed, record.detail);
   // A lost or evicted node is never the user's fault, nor is a node that could not start a process.
   const bool counts =
       attempt->users_fault && record.end != EndReason::node_lost && record.end != EndReason::evicted;
@@ -304,6 +321,7 @@ void Controller::finish_attempt(Job& job, Task& task) {
   wait = std::min(wait, settings_.retry_wait_max);
   wait += Duration(random_.between(0, wait.count() / 2));
   ++task.record.retries_used;
+  ++totals_.retries;
   try_again(job, task, wait, record.detail);
 }
 
@@ -329,7 +347,9 @@ void Controller::end_task(Job& job, Task& task, TaskState state, std::string rea
   task.record.reason = std::move(reason);
   task.record.not_before.reset();
   touch(task);
+  if (state == TaskState::succeeded) ++pool_of(job).succeeded;
   if (state == TaskState::failed) {
+    ++pool_of(job).failed;
     if (job.record.reason.empty())
       job.record.reason = fmt::format("task {} failed: {}", task.record.name, task.record.reason);
     event("task.failed", &job, task.record.name, std::nullopt,

@@ -29,12 +29,18 @@ void Controller::restore(Loaded loaded) {
   tokens_ = std::move(loaded.tokens);
   for (PoolRecord& record : loaded.pools) {
     const std::string key = record.workspace + "/" + record.name;
+    record.resize.since = std::min(record.resize.since, now_);  // the clock may have been set back
     pools_[key].record = std::move(record);
+    unsettled_.insert(key);
   }
   for (NodeRecord& record : loaded.nodes) {
-    Node& node = nodes_[record.id];
-    node.record = std::move(record);
-    for (std::uint32_t gpu = 0; gpu < node.record.total.gpus; ++gpu) node.gpus_free.insert(gpu);
+    const std::string key = record.workspace + "/" + record.pool;
+    Pool& pool = pools_.at(key);
+    record.changed_at = std::min(record.changed_at, now_);
+    record.start.began_at = std::min(record.start.began_at, now_);
+    if (record.evict_by) record.evict_by = std::min(*record.evict_by, now_ + pool.record.notice);
+    Node& node = add_node(key, pool, std::move(record));
+    restore_start_task(node);
     // Nodes that were up get time to find the service again before they are called lost: their agents dial
     // with waits of up to a second or two, and losing one ends what runs on it.
     node.heard_at = now_ + Duration(8'000'000);
@@ -44,6 +50,14 @@ void Controller::restore(Loaded loaded) {
   }
   for (LiveJob& live : loaded.jobs) restore_job(std::move(live));
   for (auto& [id, node] : nodes_) update_capacity(node);
+  restore_samples(loaded.samples);
+  for (auto& [key, pool] : pools_) {
+    begin_watching(key, pool);
+    if (pool.record.resize.state != ResizeState::steady)
+      timers_.insert(
+          {pool.record.resize.since + pool.record.resize.timeout, TimerKind::resize_timeout, {}, {}, key});
+  }
+  dirty_nodes_.clear();
   outputs_.local_nodes_changed = true;
 }
 
@@ -175,13 +189,38 @@ void Controller::run_timer(const Timer& timer) {
           timers_.insert({node.heard_at + lost_after, TimerKind::node_silence, {}, timer.node, {}});
       }
       break;
+    case TimerKind::start_task_timeout:
+    case TimerKind::start_task_again:
+    case TimerKind::replace_node:
+      if (const auto found = nodes_.find(timer.node); found != nodes_.end()) {
+        if (timer.kind == TimerKind::start_task_timeout) start_task_timed_out(found->second, timer.key);
+        if (timer.kind == TimerKind::start_task_again) start_task_again(found->second, timer.key);
+        if (timer.kind == TimerKind::replace_node) replace_node(found->second, timer.key);
+      }
+      break;
+    case TimerKind::sample: take_samples(timer.at); break;
     case TimerKind::look_again:
-      if (const auto found = pools_.find(timer.pool); found != pools_.end()) found->second.changed = true;
+    case TimerKind::resize_timeout:
+    case TimerKind::settle:
+    case TimerKind::evict:
+    case TimerKind::evaluate:
+      if (const auto found = pools_.find(timer.pool); found != pools_.end()) {
+        Pool& pool = found->second;
+        if (timer.kind == TimerKind::look_again) pool.changed = true;
+        if (timer.kind == TimerKind::resize_timeout) resize_timed_out(pool);
+        if (timer.kind == TimerKind::settle) unsettled_.insert(timer.pool);
+        if (timer.kind == TimerKind::evict) evict_at_random(timer.pool, pool);
+        if (timer.kind == TimerKind::evaluate) run_autoscale(timer.pool, pool);
+      }
       break;
   }
 }
 
 Changes Controller::take_changes() {
+  for (auto& [key, pool] : pools_)
+    if (!pool.news.empty()) write_history(pool);
+  for (const std::string& key : dirty_pools_) changes_.pools.push_back(pools_.at(key).record);
+  dirty_pools_.clear();
   for (const JobId id : dirty_jobs_) changes_.jobs.push_back(jobs_.at(id).record);
   for (const auto& [id, place] : dirty_groups_) {
     const Group& group = jobs_.at(id).groups[place];
@@ -225,6 +264,7 @@ Result<Outputs> Controller::finish_turn() {
   }
   settle_unstarted();
   place_ready();
+  settle_pools();
   quit_if_stopped();
   if (store_problem_) return fail(*store_problem_);
   Changes changes = take_changes();
@@ -272,13 +312,15 @@ void Controller::touch(const Job& job, std::uint32_t group) {
   dirty_jobs_.insert(job.record.id);
   dirty_groups_.emplace(job.record.id, group);
 }
+void Controller::touch(const Pool& pool) {
+  dirty_pools_.insert(pool.record.workspace + "/" + pool.record.name);
+}
 void Controller::touch(const Node& node) { dirty_nodes_.insert(node.record.id); }
 void Controller::touch(const Task& task) { dirty_tasks_[task.record.ref] = task.record; }
 void Controller::touch(const Attempt& attempt) { dirty_attempts_[attempt.record.key] = attempt.record; }
 
-Controller::Pool& Controller::pool_of(const Node& node) {
-  return pools_.at(node.record.workspace + "/" + node.record.pool);
-}
+Controller::Pool& Controller::pool_of(const Node& node) { return pools_.at(node.pool_key); }
+const Controller::Pool& Controller::pool_of(const Node& node) const { return pools_.at(node.pool_key); }
 Controller::Pool& Controller::pool_of(const Job& job) {
   return pools_.at(job.record.workspace + "/" + job.record.pool);
 }
@@ -345,7 +387,7 @@ std::string Controller::broken_invariant() const {
     if (sum != job.record.counts)
       return fmt::format("{}: the counts of its tasks do not add up", to_string(id));
   }
-  return "";
+  return broken_pool();
 }
 
 }  // namespace slipway::control

@@ -7,6 +7,7 @@
 // turn was ever shown to anybody.
 //
 // No clock, no randomness, no threads, no I/O but the Store: the same inputs give the same outputs.
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -26,7 +27,9 @@
 #include "control/store.h"
 #include "domain/protocol.h"
 #include "domain/records.h"
+#include "formula/formula.h"
 #include "launch/launch.h"
+#include "sched/demand.h"
 #include "sched/plan.h"
 
 namespace slipway::control {
@@ -42,7 +45,10 @@ struct Settings {
   Duration retry_wait_first{100'000};  // doubled with each retry, plus up to half of itself at random
   Duration retry_wait_max{60'000'000};
   Duration heartbeat_max{700'000};
-  Duration reform_after{2'000'000};  // an elastic gang runs at least so long before it is made larger
+  Duration reform_after{2'000'000};   // an elastic gang runs at least so long before it is made larger
+  Duration refill_after{1'000'000};   // a low-priority node that was taken away is asked for again
+  Duration replace_after{5'000'000};  // autoscaling replaces a node whose start task failed
+  Duration sample_every{5'000'000};   // of each pool, for formulas; 0: never
 };
 
 struct Caller {
@@ -67,14 +73,28 @@ class Controller {
   // -- pools
   Result<PoolView> create_pool(const Caller& caller, const PoolRequest& wish);
   Result<PoolView> resize_pool(const Caller& caller, const std::string& name, const PoolRequest& wish);
-  Result<void> delete_pool(const Caller& caller, const std::string& name);
+  Result<PoolView> stop_resize(const Caller& caller, const std::string& name);
+  Result<void> delete_pool(const Caller& caller, const std::string& name, bool force = false);
   Result<PoolView> pool(const Caller& caller, const std::string& name) const;
   std::vector<PoolView> pools(const Caller& caller) const;
+  Result<std::vector<PoolMoment>> pool_history(const Caller& caller, const std::string& name,
+                                               std::uint32_t limit);
+  struct Evaluation {
+    formula::Outcome outcome;
+    AutoscaleRun run;
+  };
+  // What a formula (the pool's own where none is given) would say now; nothing is changed.
+  Result<Evaluation> evaluate_autoscale(const Caller& caller, const std::string& name,
+                                        const std::optional<std::string>& text) const;
 
   // -- nodes
   Result<NodeView> node(const Caller& caller, const std::string& name) const;
   std::vector<NodeView> nodes(const Caller& caller, const std::string& pool) const;
   Result<NodeView> drain_node(const Caller& caller, const std::string& name, bool drained);
+  Result<NodeView> evict_node(const Caller& caller, const std::string& name, std::optional<Duration> notice,
+                              const std::string& reason);
+  Result<NodeView> remove_node(const Caller& caller, const std::string& name, Deallocation rule);
+  Result<NodeView> reset_node(const Caller& caller, const std::string& name);  // its start task runs again
   std::vector<NodeRecord> local_nodes() const;  // those the local provisioner should keep up
 
   void hello(SessionId session, const Caller& caller, const Hello& hello);
@@ -114,6 +134,11 @@ class Controller {
   // start
   void begin_stop();
   bool is_stopped() const { return quit_sent_; }  // nothing runs and the local agents were told to quit
+
+  struct Totals {  // since this object was loaded
+    std::uint64_t evictions = 0, nodes_lost = 0, retries = 0;
+  };
+  const Totals& totals() const { return totals_; }
 
   // -- for the deterministic simulation: "" or what is broken
   std::string broken_invariant() const;
@@ -197,9 +222,15 @@ class Controller {
     std::set<AttemptKey> joining;   // gangs it is getting ready for, while they run elsewhere
     std::uint32_t preparing = 0;    // of both, not launched: the keeper does not know of their room yet
     std::map<AttemptKey, std::set<std::uint32_t>>
-        cleaning;           // unknown or fenced ones (their ranks) it must end first
-    bool removing = false;  // goes when nothing runs on it
+        cleaning;  // unknown or fenced ones (their ranks) it must end first
     std::vector<std::string> engines;
+    std::string pool_key;  // "workspace/name"
+    bool has_joined = false;
+  };
+  struct SampleRun {  // values that were the same `count` times in a row
+    TimePoint first{};
+    std::uint32_t count = 0;
+    std::array<double, formula::metric_count> values{};
   };
   struct Pool {
     PoolRecord record;
@@ -207,6 +238,18 @@ class Controller {
     sched::Capacity capacity;
     std::optional<sched::Reservation> reservation;
     bool changed = true;  // something that could let a task start
+    std::set<NodeId> members;
+    NodeCounts present;           // members that are not leaving
+    std::uint32_t coming = 0;     // members that have never joined
+    std::uint64_t name_hint = 1;  // no lower number is free for a node's name
+    TimePoint refill_at{};        // low-priority nodes are asked for again
+    EvictionRule rule;            // the one in force
+    Random chances{1};            // of that rule
+    TimePoint evict_at{};
+    TimePoint evaluate_at{};
+    std::deque<SampleRun> samples;            // oldest first
+    std::uint64_t succeeded = 0, failed = 0;  // tasks, since the last sample
+    std::vector<std::string> news;            // of this turn, for its history
   };
   enum class TimerKind : std::uint8_t {
     retry,
@@ -214,14 +257,22 @@ class Controller {
     node_silence,
     look_again,
     start_timeout,
-    end_grace
+    end_grace,
+    start_task_timeout,
+    start_task_again,
+    replace_node,
+    resize_timeout,
+    settle,
+    evict,
+    evaluate,
+    sample
   };
   struct Timer {
     TimePoint at;
     TimerKind kind;
-    AttemptKey key;    // retry (attempt 0), wall_time, start_timeout, end_grace
-    NodeId node;       // node_silence
-    std::string pool;  // look_again: "workspace/name"
+    AttemptKey key;    // retry (attempt 0), wall_time, start_timeout, end_grace, and of start tasks
+    NodeId node;       // node_silence, and of start tasks
+    std::string pool;  // look_again, resize_timeout, settle, evict, evaluate: "workspace/name"
     friend auto operator<=>(const Timer&, const Timer&) = default;
   };
 
@@ -313,15 +364,75 @@ class Controller {
   void lose_node(Node& node, const std::string& why);
   void refresh_node(Node& node, const std::string& reason = {});
   void remove_node_if_empty(NodeId id);
-  void add_local_node(Pool& pool);
-  void remove_local_node(Node& node, const std::string& why);
   Orders& orders_to(Node& node);
   void send_orders(Node& node);
   bool is_usable(const Node& node) const;
   void update_capacity(Node& node);
   Duration heartbeat_of(const Node& node) const;
+  void set_state(Node& node, NodeState state, const std::string& reason);
   Pool& pool_of(const Node& node);
+  const Pool& pool_of(const Node& node) const;
   Pool& pool_of(const Job& job);
+
+  // pools (pools.cpp) and their nodes (resize.cpp)
+  Result<void> complete_pool(PoolRecord& pool, const PoolRequest& wish) const;
+  void remove_pool_if_empty(const std::string& key);
+  std::map<NodeState, std::uint32_t> states_of(const Pool& pool) const;
+  void remember(Pool& pool, std::string reason);
+  void write_history(Pool& pool);
+  Node& add_node(const std::string& key, Pool& pool, NodeRecord record);
+  void add_local_node(const std::string& key, Pool& pool, bool low_priority);
+  void forget_node(NodeId id);
+  void leave_pool(Node& node, Deallocation rule, const std::string& why);
+  void begin_resize(const std::string& key, Pool& pool, Deallocation rule, const std::string& asked_by,
+                    const std::string& why);
+  bool machine_has_room(const Pool& pool) const;
+  void settle_pool(const std::string& key, Pool& pool);
+  void settle_pools();
+  void shrink_pool(Pool& pool);
+  void finish_resize(Pool& pool);
+  void resize_timed_out(Pool& pool);
+  std::string broken_pool() const;
+
+  // eviction (evict.cpp)
+  void evict(Node& node, Duration notice, const std::string& why);
+  StopOrder stop_order(const Attempt& attempt, const TaskSpec& spec) const;
+  bool claim_room(const Pool& pool);
+  void begin_evictions(const std::string& key, Pool& pool);
+  void plan_eviction(const std::string& key, Pool& pool);
+  void evict_at_random(const std::string& key, Pool& pool);
+
+  // start tasks (start_tasks.cpp)
+  static bool is_start_task(const AttemptKey& key);
+  static AttemptKey start_key(const Node& node);
+  bool is_prepared(const Node& node) const;
+  void settle_start_task(Node& node, const Hello& hello);
+  void begin_start_task(Node& node);
+  void send_start_task(Node& node);
+  void start_task_timed_out(Node& node, const AttemptKey& key);
+  void start_task_ended(Node& node, const ProcessEnded& ended);
+  void start_task_again(Node& node, const AttemptKey& key);
+  void replace_node(Node& node, const AttemptKey& key);
+  void stop_start_task(Node& node);
+  void restore_start_task(Node& node);
+  void stop_start_tasks();
+
+  // how many nodes (scale.cpp)
+  static Result<void> check_formula(const Autoscale& autoscale);
+  std::vector<sched::Waiting> waiting_work(const Pool& pool) const;
+  void scale_by_demand(const std::string& key, Pool& pool);
+  void drop_idle_nodes(const std::string& key, Pool& pool, std::uint32_t needed);
+  Evaluation evaluate(const Pool& pool, const std::string& text) const;
+  std::uint32_t slots_of(const Pool& pool) const;
+  void run_autoscale(const std::string& key, Pool& pool);
+  void set_target(const std::string& key, Pool& pool, NodeCounts wanted, Deallocation rule,
+                  const std::string& why);
+  void begin_watching(const std::string& key, Pool& pool);
+  void take_samples(TimePoint at);
+  void take_sample(Pool& pool, TimePoint at);
+  void save_samples(const Pool& pool, const SampleRun& run);
+  void flush_samples();
+  void restore_samples(const std::vector<PoolSample>& samples);
 
   // saying (controller.cpp, why.cpp)
   void event(std::string kind, const Job* job, std::string_view task, std::optional<std::uint32_t> attempt,
@@ -329,6 +440,7 @@ class Controller {
   void event_in(const std::string& workspace, std::string kind, std::string text, std::string node,
                 std::string pool);
   std::string why_queued(const Job& job, const Group& group, const std::string& task_name);
+  std::string why_no_more_nodes(const Pool& pool) const;
   std::string why_waiting(const Job& job, std::uint32_t group) const;
   PoolView view(const Pool& pool) const;
   NodeView view(const Node& node) const;
@@ -350,6 +462,15 @@ class Controller {
   std::set<Timer> timers_;
   std::set<AttemptKey> elastic_;  // live ones with fewer nodes than they would like
   std::uint64_t job_last_ = 0, node_last_ = 0, event_last_ = 0;
+  std::map<std::pair<std::string, std::string>, NodeId> node_names_;  // by workspace and name
+  std::set<std::string> addresses_;                                   // of local nodes
+  std::uint64_t address_hint_ = 0;
+  struct {
+    std::uint64_t cores = 0;
+    Bytes memory = 0;
+  } machine_taken_;  // by local nodes
+  bool is_sampling_ = false;
+  Totals totals_;
 
   // parsed task specs, the least recently used last
   std::list<std::pair<std::pair<JobId, std::uint32_t>, std::shared_ptr<const TaskSpec>>> specs_;
@@ -366,12 +487,17 @@ class Controller {
   std::map<AttemptKey, AttemptRecord> dirty_attempts_;
   std::set<std::pair<JobId, std::uint32_t>> dirty_groups_;
   std::set<NodeId> outbox_nodes_;  // with orders to send
+  std::set<std::string> dirty_pools_;
+  std::set<NodeId> maybe_empty_;        // leaving, and something of them ended
+  std::set<std::string> unsettled_;     // pools to look at, as something changed
+  std::set<std::string> wanting_room_;  // pools with low-priority nodes to come when this machine has room
   std::vector<JobId> ended_jobs_;
   std::vector<AttemptKey> unstarted_;   // stopped before anything of them was started
   std::optional<Error> store_problem_;  // a read that placing needed failed: the turn must not be believed
   void touch(const Job& job);
   void touch(const Job& job, std::uint32_t group);
   void touch(const Node& node);
+  void touch(const Pool& pool);
   void touch(const Task& task);
   void touch(const Attempt& attempt);
 };

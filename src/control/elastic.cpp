@@ -106,7 +106,7 @@ void Controller::uninvite_all(Attempt& attempt) {
   while (!attempt.joining.empty() && !store_problem_) {
     Node& node = nodes_.at(attempt.joining.begin()->first);
     for (const std::uint32_t gpu : uninvite(attempt, node)) node.gpus_free.insert(gpu);
-    orders_to(node).stop.push_back({attempt.record.key, Duration(0)});
+    orders_to(node).stop.push_back({attempt.record.key, Duration(0), {}, {}});
     update_capacity(node);
   }
 }
@@ -210,7 +210,7 @@ void Controller::leave_gang(Attempt& attempt, std::uint32_t node_place, const st
         fmt::format("{} goes on without {}: {}", task, record.node_names[node_place], why),
         record.node_names[node_place]);
   if (const auto node = nodes_.find(record.nodes[node_place]); node != nodes_.end() && node->second.session)
-    orders_to(node->second).stop.push_back({record.key, (*spec)->stop_grace});
+    orders_to(node->second).stop.push_back(stop_order(attempt, **spec));
   tell_hosts(attempt, **spec);
 }
 

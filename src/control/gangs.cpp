@@ -19,7 +19,7 @@ void Controller::process_prepared(Node& node, const Prepared& prepared) {
   Attempt* attempt = find_attempt(prepared.key);
   if (attempt && attempt->joining.contains(node.record.id)) return join_gang(*attempt, node, prepared);
   if (!attempt || !node.attempts.contains(prepared.key)) {  // for nothing: it may let go of its ports
-    orders_to(node).stop.push_back({prepared.key, Duration(0)});
+    orders_to(node).stop.push_back({prepared.key, Duration(0), {}, {}});
     return;
   }
   const std::uint32_t place = place_of(*attempt, node.record.id);

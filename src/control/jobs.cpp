@@ -39,6 +39,9 @@ Result<std::string> Controller::choose_pool(const Caller& caller, const std::str
   std::vector<std::string> known;
   for (const auto& [key, pool] : pools_)
     if (pool.record.workspace == caller.workspace) known.push_back(pool.record.name);
+  if (const auto pool = pools_.find(caller.workspace + "/" + asked);
+      pool != pools_.end() && pool->second.record.deleting)
+    return fail(ErrorCode::conflict, fmt::format("pool {} is being deleted", asked), "choose another pool");
   if (!asked.empty()) {
     if (std::find(known.begin(), known.end(), asked) != known.end()) return asked;
     return fail(ErrorCode::not_found, fmt::format("there is no pool {}", asked),
@@ -66,7 +69,7 @@ std::uint32_t Controller::nodes_for_roles(const Pool& pool, const TaskSpec& task
   std::uint32_t there = 0, processes = 0;
   for (const auto& [id, node] : nodes_) {
     if (node.record.workspace != pool.record.workspace || node.record.pool != pool.record.name ||
-        node.removing)
+        node.record.leaving)
       continue;
     ++there;
     if (node.record.total.cores >= largest.cores) largest = node.record.total;
@@ -126,11 +129,22 @@ Result<void> Controller::check_fits_ever(const Pool& pool, const JobSpec& spec) 
     Resources largest;
     for (const auto& [id, node] : nodes_) {
       if (node.record.workspace != pool.record.workspace || node.record.pool != pool.record.name ||
-          node.removing)
+          node.record.leaving)
         continue;
       ++total;
       able += fits(need, node.record.total);
       if (node.record.total.cores >= largest.cores) largest = node.record.total;
+    }
+    // Nodes that are to come count, too.
+    const PoolRecord& record = pool.record;
+    std::uint32_t coming = record.target.total();
+    if (record.autoscale.by == ScaleBy::demand) coming = record.autoscale.max;
+    if (record.autoscale.by == ScaleBy::formula || record.autoscale.by == ScaleBy::scenario)
+      coming = std::max(coming, wanted);
+    if (coming > total) {
+      largest = record.per_node.cores >= largest.cores ? record.per_node : largest;
+      if (fits(need, record.per_node)) able += coming - total;
+      total = coming;
     }
     if (able >= wanted) continue;
     if (able == 0 && total > 0)
@@ -145,7 +159,7 @@ Result<void> Controller::check_fits_ever(const Pool& pool, const JobSpec& spec) 
                             plural(wanted, "node"), describe(need), pool.record.name,
                             able == total ? plural(total, "node") : fmt::format("{} such nodes", able)),
                 fmt::format("ask for at most {}, or: slipway pool resize {} --nodes {}", plural(able, "node"),
-                            pool.record.name, pool.record.target.dedicated + (wanted - able)));
+                            pool.record.name, record.target.dedicated + (wanted - able)));
   }
   return {};
 }
@@ -343,6 +357,7 @@ void Controller::finish_job_if_done(Job& job) {
         fmt::format("{} {}: {}", job.record.name, to_string(job.record.state), job.record.reason));
   touch(job);
   ended_jobs_.push_back(job.record.id);
+  if (pool_of(job).record.deleting) unsettled_.insert(job.record.workspace + "/" + job.record.pool);
 }
 
 Result<JobRecord> Controller::cancel(const Caller& caller, JobId id, const std::string& reason) {

@@ -9,18 +9,17 @@
 namespace slipway::control {
 
 Controller::Node* Controller::find_node(const std::string& workspace, const std::string& name) {
-  for (auto& [id, node] : nodes_)
-    if (node.record.workspace == workspace && node.record.name == name) return &node;
-  return nullptr;
+  const auto found = node_names_.find({workspace, name});
+  return found == node_names_.end() ? nullptr : &nodes_.at(found->second);
 }
 
 Duration Controller::heartbeat_of(const Node& node) const {
-  return std::min(settings_.heartbeat_max,
-                  pools_.at(node.record.workspace + "/" + node.record.pool).record.lost_after / 3);
+  return std::min(settings_.heartbeat_max, pool_of(node).record.lost_after / 3);
 }
 
 bool Controller::is_usable(const Node& node) const {
-  return node.session && node.cleaning.empty() && !node.removing && !node.record.drained;
+  return node.session && node.cleaning.empty() && !node.record.leaving && !node.record.drained &&
+         is_prepared(node);
 }
 
 void Controller::update_capacity(Node& node) {
@@ -31,16 +30,34 @@ void Controller::update_capacity(Node& node) {
 }
 
 void Controller::refresh_node(Node& node, const std::string& reason) {
+  const NodeRecord& record = node.record;
   NodeState state = node.attempts.empty() ? NodeState::idle : NodeState::busy;
-  if (node.record.drained || node.removing) state = NodeState::draining;
-  if (node.record.state == NodeState::lost && !node.session) state = NodeState::lost;
-  if ((node.record.state == NodeState::joining && !node.session) || !node.cleaning.empty())
+  if (record.drained) state = NodeState::draining;
+  if (!is_prepared(node))
+    state = record.start.state == NodeStart::State::failed ? NodeState::start_failed : NodeState::starting;
+  if (record.leaving) state = NodeState::draining;
+  if (record.evict_by) state = NodeState::evicted;
+  if ((record.state == NodeState::joining && !node.session) || !node.cleaning.empty())
     state = NodeState::joining;
+  if (record.state == NodeState::lost && !node.session) state = NodeState::lost;
   update_capacity(node);
-  if (state == node.record.state && reason.empty()) return;
-  node.record.state = state;
-  node.record.reason = reason;
-  node.record.changed_at = now_;
+  if (state != record.state || !reason.empty()) set_state(node, state, reason);
+}
+
+void Controller::set_state(Node& node, NodeState state, const std::string& reason) {
+  constexpr std::size_t steps_max = 20;
+  NodeRecord& record = node.record;
+  const auto works = [](NodeState one) { return one == NodeState::idle || one == NodeState::busy; };
+  // A node goes from idle to busy and back all day; only what leads there is a step of its life.
+  if (record.steps.empty() ||
+      (record.steps.back().state != state && !(works(state) && works(record.steps.back().state)))) {
+    record.steps.push_back({state, now_, reason});
+    if (record.steps.size() > steps_max) record.steps.erase(record.steps.begin());
+  }
+  if (!works(state) || !works(record.state)) unsettled_.insert(node.pool_key);
+  record.state = state;
+  record.reason = reason;
+  record.changed_at = now_;
   touch(node);
 }
 
@@ -70,9 +87,10 @@ void Controller::dismiss(SessionId session, const Hello& hello) {
   Orders orders;
   orders.number = 1;
   orders.quit = true;
-  for (const ProcessStarted& running : hello.running) orders.stop.push_back({running.key, Duration(0)});
-  for (const AttemptKey& key : hello.waiting) orders.stop.push_back({key, Duration(0)});
-  for (const Prepared& prepared : hello.prepared) orders.stop.push_back({prepared.key, Duration(0)});
+  for (const ProcessStarted& running : hello.running)
+    orders.stop.push_back({running.key, Duration(0), {}, {}});
+  for (const AttemptKey& key : hello.waiting) orders.stop.push_back({key, Duration(0), {}, {}});
+  for (const Prepared& prepared : hello.prepared) orders.stop.push_back({prepared.key, Duration(0), {}, {}});
   for (const ProcessEnded& ended : hello.ended) orders.forget.push_back(ended.key);
   outputs_.messages.emplace_back(session, std::move(orders));
 }
@@ -98,7 +116,7 @@ void Controller::hello(SessionId session, const Caller& caller, const Hello& hel
     pool_name = known.front();
   }
   const auto pool = pools_.find(caller.workspace + "/" + pool_name);
-  if (pool == pools_.end())
+  if (pool == pools_.end() || pool->second.record.deleting)
     return refuse(session, fmt::format("there is no pool {} to join", pool_name), true);
   if (node && node->record.pool != pool_name)
     return refuse(session, fmt::format("a node called {} belongs to pool {}", hello.name, node->record.pool),
@@ -120,8 +138,8 @@ void Controller::hello(SessionId session, const Caller& caller, const Hello& hel
     record.name = hello.name;
     record.instance = hello.instance;
     record.created_at = now_;
-    node = &nodes_[record.id];
-    node->record = std::move(record);
+    record.total = hello.total;
+    node = &add_node(pool->first, pool->second, std::move(record));
   }
   welcome(*node, session, hello);
 }
@@ -158,16 +176,19 @@ void Controller::welcome(Node& node, SessionId session, const Hello& hello) {
   outputs_.messages.emplace_back(session, Welcome{node.record.id, every, 4 * every});
   timers_.insert({now_ + pool_of(node).record.lost_after, TimerKind::node_silence, {}, node.record.id, {}});
   reconcile(node, hello, same_instance);
+  settle_start_task(node, hello);
+  if (!std::exchange(node.has_joined, true)) --pool_of(node).coming;
+  if (was_away) remember(pool_of(node), fmt::format("{} joined", node.record.name));
   if (was_away)
     event_in(node.record.workspace, "node.joined",
              fmt::format("{} joined pool {} with {}", node.record.name, node.record.pool,
                          describe(node.record.total)),
              node.record.name, node.record.pool);
-  if (was_away) node.record.changed_at = now_;
-  node.record.state = NodeState::idle;
+  if (was_away) node.record.state = NodeState::gone;  // so that what follows is a change
   refresh_node(
       node, node.cleaning.empty() ? "" : fmt::format("it first ends {} old processes", node.cleaning.size()));
   touch(node);
+  remove_node_if_empty(node.record.id);
 }
 
 // Of a gang that is not over; its own part may be.
@@ -184,21 +205,23 @@ void Controller::reconcile(Node& node, const Hello& hello, bool same_instance) {
                         fmt::format("node {} began a new life and knows nothing of it", node.record.name));
   const std::set<AttemptKey> ours = node.attempts;
   for (const ProcessStarted& started : hello.running) {
+    if (is_start_task(started.key)) continue;
     if (ours.contains(started.key))
       process_started(started);
     else
       node.cleaning[started.key].insert(started.rank);
   }
   for (const AttemptKey& key : hello.waiting)
-    if (!ours.contains(key)) node.cleaning[key];
+    if (!ours.contains(key) && !is_start_task(key)) node.cleaning[key];
   for (const Prepared& prepared : hello.prepared) process_prepared(node, prepared);
   for (const ProcessEnded& ended : hello.ended) {
+    if (is_start_task(ended.key)) continue;
     if (ours.contains(ended.key))
       process_ended(id, ended);
     else if (!is_part(node, ended.key) && !node.cleaning.contains(ended.key))
       orders_to(node).forget.push_back(ended.key);
   }
-  for (const auto& [key, ranks] : node.cleaning) orders_to(node).stop.push_back({key, Duration(0)});
+  for (const auto& [key, ranks] : node.cleaning) orders_to(node).stop.push_back({key, Duration(0), {}, {}});
   for (const AttemptKey& key : ours) settle_with(node, hello, key);
   settle_room(node, hello);
 }
@@ -238,8 +261,8 @@ void Controller::settle_with(Node& node, const Hello& hello, const AttemptKey& k
     store_problem_ = spec.error();
     return;
   }
-  if (attempt->stopping || attempt->record.has_left(place)) {    // what has not begun never will
-    orders_to(node).stop.push_back({key, (*spec)->stop_grace});  // an earlier one may have been lost
+  if (attempt->stopping || attempt->record.has_left(place)) {      // what has not begun never will
+    orders_to(node).stop.push_back(stop_order(*attempt, **spec));  // an earlier one may have been lost
     gone.insert(gone.end(), unheard.begin(), unheard.end());
   } else if (const auto& ordered = node.outbox.start;
              !unheard.empty() && std::none_of(ordered.begin(), ordered.end(),
@@ -305,7 +328,9 @@ void Controller::report(SessionId session, const Report& report) {
   for (const auto& [key, is_silent] : report.silent)
     if (node.attempts.contains(key)) fell_silent(id, key, is_silent);
   for (const ProcessEnded& ended : report.ended) {
-    if (node.attempts.contains(ended.key)) {
+    if (is_start_task(ended.key)) {
+      start_task_ended(node, ended);
+    } else if (node.attempts.contains(ended.key)) {
       process_ended(id, ended);
     } else if (const auto old = node.cleaning.find(ended.key); old != node.cleaning.end()) {
       old->second.erase(ended.rank);
@@ -329,7 +354,7 @@ void Controller::disconnected(SessionId session) {
   node.session.reset();
   node.outbox = {};
   update_capacity(node);
-  if (node.removing) remove_node_if_empty(node.record.id);
+  remove_node_if_empty(node.record.id);
 }
 
 void Controller::lose_node(Node& node, const std::string& why) {
@@ -338,38 +363,15 @@ void Controller::lose_node(Node& node, const std::string& why) {
     sessions_.erase(*node.session);
     node.session.reset();
   }
-  node.record.state = NodeState::lost;
-  node.record.reason = why;
-  node.record.changed_at = now_;
   node.cleaning.clear();
   uninvite_all(node);
-  touch(node);
+  set_state(node, NodeState::lost, why);
+  remember(pool_of(node), fmt::format("{} was lost: {}", node.record.name, why));
   event_in(node.record.workspace, "node.lost", fmt::format("{} is lost: {}", node.record.name, why),
            node.record.name, node.record.pool);
   update_capacity(node);
   kill_lost_processes(node.record.id, fmt::format("node {} was lost: {}", node.record.name, why));
   remove_node_if_empty(node.record.id);
-}
-
-void Controller::remove_node_if_empty(NodeId id) {
-  const auto found = nodes_.find(id);
-  if (found == nodes_.end() || !found->second.removing || !found->second.attempts.empty()) return;
-  Node& node = found->second;
-  if (node.session) {
-    Orders& orders = orders_to(node);
-    orders.quit = true;
-    send_orders(node);
-    outbox_nodes_.erase(id);
-    sessions_.erase(*node.session);
-  }
-  event_in(node.record.workspace, "node.gone",
-           fmt::format("{} left pool {}", node.record.name, node.record.pool), node.record.name,
-           node.record.pool);
-  pool_of(node).capacity.remove(id);
-  changes_.nodes_removed.push_back(id);
-  dirty_nodes_.erase(id);
-  nodes_.erase(found);
-  outputs_.local_nodes_changed = true;
 }
 
 Result<NodeView> Controller::drain_node(const Caller& caller, const std::string& name, bool drained) {

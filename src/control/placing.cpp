@@ -63,6 +63,7 @@ void Controller::place_ready() {
     if (outcome.look_again) timers_.insert({*outcome.look_again, TimerKind::look_again, {}, {}, entry.first});
     place_behind(pool);
     grow_elastic(entry.first, pool);
+    scale_by_demand(entry.first, pool);
   }
 }
 

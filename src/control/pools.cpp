@@ -1,17 +1,13 @@
-// Pools: made, resized, deleted; and the nodes of this machine that belong to them.
+// Pools: made, changed, deleted, and what is said of them. How they get their nodes is in resize.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "control/controller.h"
+#include "domain/layout.h"
 
 namespace slipway::control {
 namespace {
-
-std::string local_address(std::uint64_t number) {
-  if (number <= 254) return fmt::format("127.64.0.{}", number);
-  return fmt::format("127.64.{}.{}", number / 254, number % 254 + 1);
-}
 
 Error no_pool(const std::string& name) {
   return {ErrorCode::not_found, fmt::format("there is no pool {}", name),
@@ -21,17 +17,86 @@ Error no_pool(const std::string& name) {
 // A pool of this machine may not promise more than the machine has, unless that is asked for.
 Result<void> check_machine(const PoolRecord& pool, const Resources& machine) {
   if (pool.provisioner != "local" || pool.overcommit) return {};
-  const Resources asked = pool.per_node * pool.target.dedicated;
-  const std::uint64_t cores = std::uint64_t{pool.per_node.cores} * pool.target.dedicated;
-  if (cores <= machine.cores && asked.memory <= machine.memory) return {};
+  const std::uint64_t nodes = std::max(
+      pool.target.total(), pool.autoscale.by == ScaleBy::demand ? pool.autoscale.max : std::uint32_t{0});
+  const std::uint64_t cores = pool.per_node.cores * nodes;
+  const Bytes memory = pool.per_node.memory * nodes;
+  if (cores <= machine.cores && memory <= machine.memory) return {};
   return fail(ErrorCode::invalid,
               fmt::format("pool {} would need {:g} cores and {} for {} nodes; this machine has {}", pool.name,
-                          static_cast<double>(cores) / 1000, format_bytes(asked.memory),
-                          pool.target.dedicated, describe(machine)),
+                          static_cast<double>(cores) / 1000, format_bytes(memory), nodes, describe(machine)),
               "ask for fewer or smaller nodes, or add --overcommit to share the machine's cores among them");
 }
 
+Result<void> check_bounds(const PoolRecord& pool) {
+  const Autoscale& scale = pool.autoscale;
+  if (scale.by != ScaleBy::demand) return {};
+  if (scale.min > scale.max)
+    return fail(ErrorCode::invalid,
+                fmt::format("min {} is over max {}: pool {} could never be so large", scale.min, scale.max,
+                            pool.name),
+                "give a --max that is at least --min");
+  if (scale.max == 0)
+    return fail(ErrorCode::invalid, fmt::format("pool {} could never have a node: max is 0", pool.name),
+                "give --max N, the most nodes it may grow to");
+  return {};
+}
+
+// What a request says of settings, over those there are.
+void apply(const PoolRequest& wish, PoolRecord& pool) {
+  const auto set = [](const auto& from, auto& to) {
+    if (from) to = *from;
+  };
+  set(wish.overcommit, pool.overcommit);
+  set(wish.lost_after, pool.lost_after);
+  set(wish.fill, pool.fill);
+  set(wish.slots_per_node, pool.slots_per_node);
+  set(wish.idle_timeout, pool.idle_timeout);
+  set(wish.notice, pool.notice);
+  set(wish.start_task, pool.start_task);
+  set(wish.evictions, pool.evictions);
+  set(wish.resize_timeout, pool.resize.timeout);
+  set(wish.dedicated, pool.target.dedicated);
+  set(wish.low_priority, pool.target.low_priority);
+  set(wish.autoscale, pool.autoscale);
+  if (!wish.autoscale && (wish.min || wish.max)) pool.autoscale.by = ScaleBy::demand;
+  set(wish.min, pool.autoscale.min);
+  set(wish.max, pool.autoscale.max);
+}
+
+std::string asked_for(const PoolRecord& pool) {
+  if (pool.target.low_priority == 0) return fmt::format("{} nodes", pool.target.dedicated);
+  return fmt::format("{} dedicated and {} low-priority nodes", pool.target.dedicated,
+                     pool.target.low_priority);
+}
+
 }  // namespace
+
+// Checks what cannot be, and completes what follows from the rest.
+Result<void> Controller::complete_pool(PoolRecord& pool, const PoolRequest& wish) const {
+  const bool local = pool.provisioner == "local";
+  if (!local && (pool.target.total() > 0 || pool.autoscale.by != ScaleBy::hand))
+    return fail(ErrorCode::invalid,
+                fmt::format("pool {} has no provisioner that could bring up nodes", pool.name),
+                "leave the number of nodes out and join machines with slipway node run");
+  if (wish.autoscale || wish.min || wish.max) {
+    if (auto bounds = check_bounds(pool); !bounds) return bounds;
+    if (auto sound = check_formula(pool.autoscale); !sound) return sound;
+  }
+  Autoscale& scale = pool.autoscale;
+  if (scale.by == ScaleBy::demand) {
+    // A pool with low-priority nodes grows by them; one without has only dedicated ones.
+    if (scale.dedicated_max == 0)
+      scale.dedicated_max = pool.target.low_priority > 0 ? pool.target.dedicated : scale.max;
+    if (pool.target.total() < scale.min)
+      pool.target.of(scale.dedicated_max < scale.min) += scale.min - pool.target.total();
+    if (pool.target.total() > scale.max) {
+      pool.target.dedicated = std::min(pool.target.dedicated, scale.max);
+      pool.target.low_priority = std::min(pool.target.low_priority, scale.max - pool.target.dedicated);
+    }
+  }
+  return check_machine(pool, settings_.machine.total);
+}
 
 Result<PoolView> Controller::create_pool(const Caller& caller, const PoolRequest& wish) {
   if (auto named = validate_name("pool", wish.name); !named) return fail(named.error());
@@ -47,135 +112,187 @@ Result<PoolView> Controller::create_pool(const Caller& caller, const PoolRequest
     return fail(ErrorCode::invalid, fmt::format("there is no provisioner '{}'", record.provisioner),
                 "the provisioners are local (nodes of this machine) and none (nodes join by themselves)");
   const bool local = record.provisioner == "local";
-  record.target.dedicated = wish.dedicated.value_or(local ? 1 : 0);
-  if (!local && record.target.dedicated > 0)
-    return fail(ErrorCode::invalid,
-                fmt::format("pool {} has no provisioner that could bring up {} nodes", wish.name,
-                            record.target.dedicated),
-                "leave --nodes out and join machines with slipway node run");
-  record.overcommit = wish.overcommit.value_or(false);
-  record.lost_after = wish.lost_after.value_or(Duration(2'000'000));
+  const bool scales = wish.autoscale || wish.max;
+  record.target.dedicated = local && !wish.low_priority && !scales ? 1 : 0;
   record.created_at = now_;
+  apply(wish, record);
+  record.deallocation = wish.deallocation.value_or(Deallocation::requeue);
   if (local) {
-    const std::uint32_t share = std::max(1u, record.target.dedicated);
     // By default the nodes of a pool share the machine evenly, in whole cores.
+    const std::uint32_t share = std::max({1u, record.target.total(), record.autoscale.max});
     record.per_node.cores =
         wish.cores_per_node.value_or(std::max(1000u, settings_.machine.total.cores / share / 1000 * 1000));
     record.per_node.memory = wish.memory_per_node.value_or(settings_.machine.total.memory / share);
     record.per_node.gpus = settings_.machine.total.gpus / share;
-    if (auto room = check_machine(record, settings_.machine.total); !room) return fail(room.error());
   }
+  if (auto complete = complete_pool(record, wish); !complete) return fail(complete.error());
+  record.resize.state = record.target.total() > 0 ? ResizeState::resizing : ResizeState::steady;
+  record.resize.since = now_;
   Pool& pool = pools_[key];
-  pool.record = record;
-  changes_.pools.push_back(record);
+  pool.record = std::move(record);
+  begin_watching(key, pool);
+  touch(pool);
   event_in(caller.workspace, "pool.created",
-           fmt::format("{} made pool {} with {} nodes", caller.name, record.name, record.target.dedicated),
-           {}, record.name);
-  for (std::uint32_t i = 0; i < record.target.dedicated; ++i) add_local_node(pool);
+           fmt::format("{} made pool {} with {}", caller.name, wish.name, asked_for(pool.record)), {},
+           wish.name);
+  remember(pool, fmt::format("made by {}", caller.name));
+  settle_pool(key, pool);
   return view(pool);
-}
-
-void Controller::add_local_node(Pool& pool) {
-  std::set<std::string> names, addresses;
-  for (const auto& [id, node] : nodes_) {
-    if (node.record.workspace == pool.record.workspace) names.insert(node.record.name);
-    addresses.insert(node.record.address);
-  }
-  NodeRecord record;
-  record.id = NodeId{++node_last_};
-  record.workspace = pool.record.workspace;
-  record.pool = pool.record.name;
-  for (std::uint64_t n = 1; record.name.empty(); ++n)
-    if (const std::string name = fmt::format("{}-{}", pool.record.name, n); !names.contains(name))
-      record.name = name;
-  for (std::uint64_t n = 1; record.address.empty(); ++n)
-    if (const std::string address = local_address(n); !addresses.contains(address)) record.address = address;
-  record.local = true;
-  record.shares_storage = true;
-  record.total = pool.record.per_node;
-  record.reason = "its agent is being started";
-  record.created_at = record.changed_at = now_;
-  Node& node = nodes_[record.id];
-  node.record = std::move(record);
-  for (std::uint32_t gpu = 0; gpu < node.record.total.gpus; ++gpu) node.gpus_free.insert(gpu);
-  touch(node);
-  update_capacity(node);
-  outputs_.local_nodes_changed = true;
-}
-
-void Controller::remove_local_node(Node& node, const std::string& why) {
-  node.removing = true;
-  refresh_node(node, why);
-  const std::set<AttemptKey> keys = node.attempts;
-  for (const AttemptKey& key : keys)
-    if (Attempt* attempt = find_attempt(key))
-      lose_part(*attempt, place_of(*attempt, node.record.id), EndReason::evicted, why);
-  uninvite_all(node);
-  if (!node.session) kill_lost_processes(node.record.id, why);
-  remove_node_if_empty(node.record.id);
 }
 
 Result<PoolView> Controller::resize_pool(const Caller& caller, const std::string& name,
                                          const PoolRequest& wish) {
-  const auto found = pools_.find(caller.workspace + "/" + name);
+  const std::string key = caller.workspace + "/" + name;
+  const auto found = pools_.find(key);
   if (found == pools_.end()) return fail(no_pool(name));
   Pool& pool = found->second;
+  if (wish.cores_per_node || wish.memory_per_node || !wish.provisioner.empty() ||
+      (!wish.name.empty() && wish.name != name))
+    return fail(ErrorCode::invalid,
+                fmt::format("the name, provisioner and node size of pool {} are fixed", name),
+                "make another pool");
   PoolRecord record = pool.record;
-  if (wish.overcommit) record.overcommit = *wish.overcommit;
-  if (wish.lost_after) record.lost_after = *wish.lost_after;
-  if (wish.dedicated) record.target.dedicated = *wish.dedicated;
-  if (record.provisioner != "local" && record.target.dedicated > 0)
-    return fail(ErrorCode::invalid, fmt::format("pool {} has no provisioner that could bring up nodes", name),
-                "join machines with slipway node run");
-  if (auto room = check_machine(record, settings_.machine.total); !room) return fail(room.error());
-  std::vector<NodeId> local;
-  for (const auto& [id, node] : nodes_)
-    if (node.record.local && node.record.pool == name && node.record.workspace == caller.workspace &&
-        !node.removing)
-      local.push_back(id);
-  pool.record = record;
-  changes_.pools.push_back(record);
-  if (record.target.dedicated != local.size())
-    event_in(caller.workspace, "pool.resized",
-             fmt::format("{} resized pool {} from {} to {} nodes", caller.name, name, local.size(),
-                         record.target.dedicated),
+  apply(wish, record);
+  if (record.autoscale.by != pool.record.autoscale.by && record.autoscale.by == ScaleBy::demand &&
+      !wish.autoscale)
+    record.autoscale.dedicated_max = 0;
+  if (auto complete = complete_pool(record, wish); !complete) return fail(complete.error());
+  const bool resizes = wish.dedicated || wish.low_priority;
+  if (resizes && record.autoscale.by != ScaleBy::hand && !wish.autoscale)
+    return fail(ErrorCode::conflict,
+                fmt::format("pool {} is sized by {}, not by hand", name, to_string(record.autoscale.by)),
+                fmt::format("slipway pool autoscale {} --off, then resize it", name));
+  if (resizes && pool.record.resize.state != ResizeState::steady && !pool.record.resize.asked_by.empty())
+    return fail(
+        ErrorCode::conflict,
+        fmt::format("pool {} is being resized to {} since {} s, asked by {}", name, asked_for(pool.record),
+                    (now_ - pool.record.resize.since).count() / 1'000'000, pool.record.resize.asked_by),
+        fmt::format(
+            "wait until slipway pool show {0} says steady, or stop it: slipway pool resize {0} --stop",
+            name));
+  const bool rescaled = wish.autoscale || wish.min || wish.max;
+  const bool changed = record.target != pool.record.target;
+  pool.record = std::move(record);
+  begin_watching(key, pool);
+  touch(pool);
+  if (rescaled) {
+    event_in(caller.workspace, "pool.autoscale",
+             fmt::format("{} set pool {} to be sized by {}", caller.name, name,
+                         to_string(pool.record.autoscale.by)),
              {}, name);
-  for (std::size_t n = local.size(); n < record.target.dedicated; ++n) add_local_node(pool);
-  // Idle nodes go first, then the youngest.
-  std::sort(local.begin(), local.end(), [&](NodeId a, NodeId b) {
-    return std::tuple(!nodes_.at(a).attempts.empty(), b) < std::tuple(!nodes_.at(b).attempts.empty(), a);
-  });
-  for (std::size_t n = 0; n + record.target.dedicated < local.size(); ++n)
-    remove_local_node(nodes_.at(local[n]), fmt::format("pool {} was made smaller by {}", name, caller.name));
+    pool.evaluate_at = now_;
+    pool.changed = true;
+    timers_.insert({now_, TimerKind::evaluate, {}, {}, key});
+  }
+  if (changed || resizes) {
+    const std::string why = fmt::format("resized to {} by {}", asked_for(pool.record), caller.name);
+    event_in(caller.workspace, "pool.resized",
+             fmt::format("{} resized pool {} to {}", caller.name, name, asked_for(pool.record)), {}, name);
+    begin_resize(key, pool, wish.deallocation.value_or(Deallocation::requeue), caller.name, why);
+  }
+  settle_pool(key, pool);
   return view(pool);
 }
 
-Result<void> Controller::delete_pool(const Caller& caller, const std::string& name) {
+Result<PoolView> Controller::stop_resize(const Caller& caller, const std::string& name) {
+  const std::string key = caller.workspace + "/" + name;
+  const auto found = pools_.find(key);
+  if (found == pools_.end()) return fail(no_pool(name));
+  Pool& pool = found->second;
+  if (pool.record.resize.state == ResizeState::steady)
+    return fail(ErrorCode::conflict, fmt::format("pool {} is not being resized", name),
+                "there is nothing to stop");
+  if (pool.record.autoscale.by != ScaleBy::hand)
+    return fail(ErrorCode::conflict,
+                fmt::format("pool {} is sized by {}, which would begin anew", name,
+                            to_string(pool.record.autoscale.by)),
+                fmt::format("slipway pool autoscale {} --off", name));
+  // Nodes that only wait for their tasks stay; what the pool has now is what it should have.
+  for (const NodeId id : pool.members) {
+    Node& node = nodes_.at(id);
+    if (node.record.leaving && !node.record.evict_by && !node.attempts.empty() &&
+        (node.record.leaving == Deallocation::task_completion ||
+         node.record.leaving == Deallocation::retained_data)) {
+      node.record.leaving.reset();
+      ++pool.present.of(node.record.low_priority);
+      refresh_node(node, "the resize was stopped");
+    }
+  }
+  const NodeCounts wanted = pool.record.target;
+  pool.record.target = pool.present;
+  pool.record.resize.state = ResizeState::steady;
+  pool.record.resize.errors.push_back(
+      {"ResizeStopped", fmt::format("{} stopped the resize to {} nodes at {}", caller.name, wanted.total(),
+                                    pool.present.total())});
+  touch(pool);
+  event_in(caller.workspace, "pool.resize_stopped", pool.record.resize.errors.back().text, {}, name);
+  remember(pool, pool.record.resize.errors.back().text);
+  return view(pool);
+}
+
+Result<void> Controller::delete_pool(const Caller& caller, const std::string& name, bool force) {
   const auto found = pools_.find(caller.workspace + "/" + name);
   if (found == pools_.end()) return fail(no_pool(name));
-  std::vector<std::string> jobs;
-  for (const auto& [id, job] : jobs_)
-    if (job.record.pool == name && job.record.workspace == caller.workspace && !is_terminal(job.record.state))
-      jobs.push_back(to_string(id));
-  if (!jobs.empty()) {
-    const std::size_t count = jobs.size();
-    if (count > 5) jobs.resize(5);
-    return fail(ErrorCode::conflict,
-                fmt::format("pool {} still has {} job{} that have not ended: {}{}", name, count,
-                            count == 1 ? "" : "s", fmt::join(jobs, ", "), count > 5 ? ", …" : ""),
-                "wait for them, or cancel them: slipway job cancel " + jobs.front());
+  std::vector<JobId> jobs;
+  std::vector<std::string> named;
+  std::uint64_t running = 0;
+  for (const auto& [id, job] : jobs_) {
+    if (job.record.pool != name || job.record.workspace != caller.workspace || is_terminal(job.record.state))
+      continue;
+    jobs.push_back(id);
+    running += job.record.counts.active;
+    if (named.size() < 5) named.push_back(to_string(id));
   }
-  std::vector<NodeId> ids;
-  for (const auto& [id, node] : nodes_)
-    if (node.record.pool == name && node.record.workspace == caller.workspace) ids.push_back(id);
-  for (const NodeId id : ids) remove_local_node(nodes_.at(id), fmt::format("pool {} was deleted", name));
-  pools_.erase(found);
-  changes_.pools_removed.emplace_back(caller.workspace, name);
-  std::erase_if(changes_.pools, [&](const PoolRecord& record) {
-    return record.workspace == caller.workspace && record.name == name;
-  });
-  event_in(caller.workspace, "pool.deleted", fmt::format("{} deleted pool {}", caller.name, name), {}, name);
+  const std::string listed = fmt::format("{}{}", fmt::join(named, ", "), jobs.size() > 5 ? ", …" : "");
+  if (!jobs.empty() && !force)
+    return fail(ErrorCode::conflict,
+                fmt::format("pool {} still has {} job{} that have not ended ({} tasks run): {}", name,
+                            jobs.size(), jobs.size() == 1 ? "" : "s", running, listed),
+                fmt::format("wait for them, cancel them (slipway job cancel {}), or stop them all: slipway "
+                            "pool delete {} --force",
+                            named.front(), name));
+  for (const JobId id : jobs)
+    if (auto cancelled = cancel(caller, id, fmt::format("pool {} was deleted by {}", name, caller.name));
+        !cancelled)
+      return fail(cancelled.error());
+  event_in(caller.workspace, "pool.deleted",
+           jobs.empty() ? fmt::format("{} deleted pool {}", caller.name, name)
+                        : fmt::format("{} deleted pool {} and stopped {}", caller.name, name, listed),
+           {}, name);
+  Pool& pool = found->second;
+  pool.record.target = {};
+  pool.record.autoscale = {};
+  pool.record.evictions = {};
+  pool.record.deleting = true;
+  touch(pool);
+  const std::vector<NodeId> members(pool.members.begin(), pool.members.end());
+  for (const NodeId id : members)
+    leave_pool(nodes_.at(id), Deallocation::requeue, fmt::format("pool {} was deleted", name));
+  remove_pool_if_empty(found->first);
   return {};
+}
+
+// A pool that is being deleted goes with its last job: until then their tasks need its queue.
+void Controller::remove_pool_if_empty(const std::string& key) {
+  const auto found = pools_.find(key);
+  if (found == pools_.end() || !found->second.record.deleting || !found->second.members.empty()) return;
+  const PoolRecord record = found->second.record;
+  for (const auto& [id, job] : jobs_)
+    if (job.record.pool == record.name && job.record.workspace == record.workspace &&
+        !is_terminal(job.record.state))
+      return;
+  pools_.erase(found);
+  changes_.pools_removed.emplace_back(record.workspace, record.name);
+  const auto of_it = [&](const auto& one) {
+    return one.workspace == record.workspace && one.name == record.name;
+  };
+  const auto about_it = [&](const auto& one) {
+    return one.workspace == record.workspace && one.pool == record.name;
+  };
+  std::erase_if(changes_.pools, of_it);
+  std::erase_if(changes_.moments, about_it);
+  std::erase_if(changes_.samples, about_it);
+  dirty_pools_.erase(key);
 }
 
 Result<PoolView> Controller::pool(const Caller& caller, const std::string& name) const {
@@ -191,12 +308,15 @@ std::vector<PoolView> Controller::pools(const Caller& caller) const {
   return views;
 }
 
+std::map<NodeState, std::uint32_t> Controller::states_of(const Pool& pool) const {
+  std::map<NodeState, std::uint32_t> states;
+  for (const NodeId id : pool.members) ++states[nodes_.at(id).record.state];
+  return states;
+}
+
 PoolView Controller::view(const Pool& pool) const {
-  PoolView view{pool.record, {}, {}};
-  for (const auto& [id, node] : nodes_)
-    if (node.record.workspace == pool.record.workspace && node.record.pool == pool.record.name)
-      ++view.nodes[node.record.state];
-  const std::uint64_t cores = std::uint64_t{pool.record.per_node.cores} * pool.record.target.dedicated;
+  PoolView view{pool.record, states_of(pool), {}, pool.present};
+  const std::uint64_t cores = std::uint64_t{pool.record.per_node.cores} * pool.record.target.total();
   if (pool.record.provisioner == "local" && pool.record.overcommit && cores > settings_.machine.total.cores)
     view.notes.push_back(fmt::format("overcommitted: its nodes promise {:g} cores, the machine has {:g}",
                                      static_cast<double>(cores) / 1000,
@@ -204,7 +324,7 @@ PoolView Controller::view(const Pool& pool) const {
   std::uint64_t all = 0;
   for (const auto& [key, other] : pools_)
     if (other.record.provisioner == "local")
-      all += std::uint64_t{other.record.per_node.cores} * other.record.target.dedicated;
+      all += std::uint64_t{other.record.per_node.cores} * other.record.target.total();
   if (pool.record.provisioner == "local" && all > cores && all > settings_.machine.total.cores)
     view.notes.push_back(fmt::format(
         "shares this machine with other pools: together they promise {:g} cores, the machine has {:g}",
@@ -212,7 +332,33 @@ PoolView Controller::view(const Pool& pool) const {
   if (pool.reservation)
     view.notes.push_back(fmt::format("{} nodes are kept for {}, which has waited long",
                                      pool.reservation->nodes.size(), to_string(pool.reservation->turn.job)));
+  if (pool.record.deleting) view.notes.emplace_back("it is being deleted");
   return view;
+}
+
+Result<std::vector<PoolMoment>> Controller::pool_history(const Caller& caller, const std::string& name,
+                                                         std::uint32_t limit) {
+  if (!pools_.contains(caller.workspace + "/" + name)) return fail(no_pool(name));
+  return store_.pool_history(caller.workspace, name, limit);
+}
+
+void Controller::remember(Pool& pool, std::string reason) { pool.news.push_back(std::move(reason)); }
+
+// One line a turn: what happens at once is one thing.
+void Controller::write_history(Pool& pool) {
+  constexpr std::size_t said_max = 4;
+  PoolMoment moment;
+  moment.time = now_;
+  moment.workspace = pool.record.workspace;
+  moment.pool = pool.record.name;
+  moment.target = pool.record.target;
+  moment.present = pool.present;
+  moment.nodes = states_of(pool);
+  for (std::size_t i = 0; i < std::min(pool.news.size(), said_max); ++i)
+    moment.reason += (i == 0 ? "" : "; ") + pool.news[i];
+  if (pool.news.size() > said_max) moment.reason += fmt::format("; and {} more", pool.news.size() - said_max);
+  pool.news.clear();
+  changes_.moments.push_back(std::move(moment));
 }
 
 std::vector<NodeRecord> Controller::local_nodes() const {
@@ -235,6 +381,8 @@ void Controller::begin_stop() {
         for (auto& [index, task] : *group.live)
           if (task.attempt && !task.attempt->stopping)
             stop_attempt(*task.attempt, EndReason::evicted, "the service was stopped");
+  stop_start_tasks();
+  flush_samples();
 }
 
 }  // namespace slipway::control

@@ -38,17 +38,19 @@ std::string Controller::why_queued(const Job& job, const Group& group, const std
   const Pool& pool = pool_of(job);
   std::string text = fmt::format("task {} needs {}; ", task_name, needs(shape));
   if (stopping_) return text + "the service is stopping and starts nothing";
-  std::uint32_t total = 0, able = 0, free = 0, away = 0, drained = 0, kept = 0;
+  std::uint32_t total = 0, able = 0, free = 0, away = 0, drained = 0, kept = 0, starting = 0, failed = 0;
   std::vector<std::string> busy;
   for (const auto& [id, node] : nodes_) {
     if (node.record.pool != pool.record.name || node.record.workspace != pool.record.workspace) continue;
     ++total;
     if (!fits(shape.per_node, node.record.total)) continue;
     ++able;
-    if (node.record.drained || node.removing)
+    if (node.record.drained || node.record.leaving)
       ++drained;
     else if (!node.session || !node.cleaning.empty())
       ++away;
+    else if (!is_prepared(node))
+      ++(node.record.start.state == NodeStart::State::failed ? failed : starting);
     else if (const Resources used = node.used + shape.per_node; fits(used, node.record.total)) {
       const bool reserved = pool.reservation && pool.reservation->turn.job != job.record.id &&
                             pool.reservation->nodes.contains(id);
@@ -67,12 +69,17 @@ std::string Controller::why_queued(const Job& job, const Group& group, const std
   }
   text += fmt::format("pool {} has {} node{}", pool.record.name, total, total == 1 ? "" : "s");
   if (able < total) text += fmt::format(", {} of them large enough", able);
-  const std::uint32_t in_use = able - free - away - drained - kept;
+  const std::uint32_t in_use = able - free - away - drained - kept - starting - failed;
   if (in_use > 0)
     text += fmt::format(", {} {} busy{}{}", in_use, in_use == 1 ? "is" : "are", busy.empty() ? "" : " with ",
                         fmt::join(busy, ", "));
   if (away > 0) text += fmt::format(", {} {} not connected", away, away == 1 ? "is" : "are");
   if (drained > 0) text += fmt::format(", {} {} draining", drained, drained == 1 ? "is" : "are");
+  if (starting > 0) text += fmt::format(", {} {} its start task", starting, starting == 1 ? "runs" : "run");
+  if (failed > 0)
+    text += fmt::format(", {} cannot take work as the start task failed (slipway node list)", failed);
+  if (const std::string scale = why_no_more_nodes(pool); !scale.empty() && free < shape.nodes)
+    text += "; " + scale;
   if (kept > 0)
     text += fmt::format(", {} {} kept for {}, which has waited long", kept, kept == 1 ? "is" : "are",
                         to_string(pool.reservation->turn.job));
@@ -86,6 +93,25 @@ std::string Controller::why_queued(const Job& job, const Group& group, const std
       text += "; it starts as soon as the room is confirmed";
   }
   return text;
+}
+
+// Where a pool sizes itself, or is being sized: why it does not have more.
+std::string Controller::why_no_more_nodes(const Pool& pool) const {
+  const PoolRecord& record = pool.record;
+  const std::uint32_t target = record.target.total();
+  if (pool.present.total() < target || pool.coming > 0)
+    return fmt::format("{} of {} nodes are still to come{}{}",
+                       target - std::min(target, pool.present.total()) + pool.coming, target,
+                       record.resize.errors.empty() ? "" : ": ",
+                       record.resize.errors.empty() ? "" : record.resize.errors.back().text);
+  if (record.autoscale.by == ScaleBy::demand && target >= record.autoscale.max)
+    return fmt::format("the pool has its {} nodes and may not grow further", record.autoscale.max);
+  if (record.autoscale.by == ScaleBy::formula || record.autoscale.by == ScaleBy::scenario)
+    return record.last_run.error.empty()
+               ? fmt::format("the pool's {} asks for {} nodes", to_string(record.autoscale.by), target)
+               : fmt::format("the pool's {} fails: {}", to_string(record.autoscale.by),
+                             record.last_run.error);
+  return {};
 }
 
 Result<Controller::Why> Controller::why(const JobRecord& record) {

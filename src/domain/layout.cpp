@@ -21,6 +21,15 @@ std::string checkpoint_folder(std::string_view workspace, JobId job, std::string
   return fmt::format("{}/_checkpoints/{}", job_folder(workspace, job), task_name);
 }
 
+std::string node_folder(std::string_view workspace, std::string_view node, NodeId id) {
+  return fmt::format("workspaces/{}/nodes/{}.{}", workspace, node, id.value());
+}
+
+std::string start_folder(std::string_view workspace, std::string_view node, NodeId id,
+                         std::uint32_t attempt) {
+  return fmt::format("{}/start.{}", node_folder(workspace, node, id), attempt);
+}
+
 StreamNames stream_names(std::string_view process, bool is_named) {
   if (!is_named) return {"stdout.txt", "stderr.txt", "wd"};
   return {fmt::format("stdout-{}.txt", process), fmt::format("stderr-{}.txt", process),

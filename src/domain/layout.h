@@ -16,6 +16,12 @@ std::string attempt_folder(std::string_view workspace, JobId job, std::string_vi
 // SLIPWAY_SHARED. Beside the tasks' folders; no task can be called so, as names begin with a letter or digit.
 std::string shared_folder(std::string_view workspace, JobId job);
 
+// The start task of a node, by which try it was. Names of nodes come back, numbers do not.
+std::string start_folder(std::string_view workspace, std::string_view node, NodeId id, std::uint32_t attempt);
+std::string node_folder(std::string_view workspace, std::string_view node, NodeId id);  // all of them
+
+inline constexpr std::string_view eviction_file = "eviction";  // in an attempt's folder
+
 // SLIPWAY_CHECKPOINT_DIR: the same for every attempt of a task.
 std::string checkpoint_folder(std::string_view workspace, JobId job, std::string_view task_name);
 

@@ -117,6 +117,7 @@ struct PoolRecord {
   Autoscale autoscale;
   AutoscaleRun last_run;
   Resize resize;
+  bool deleting = false;  // it goes with its last job and node
   friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
 };
 

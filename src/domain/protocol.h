@@ -113,6 +113,9 @@ struct FilesOrder {
 struct StopOrder {
   AttemptKey key;
   Duration grace{5'000'000};  // SIGTERM, then SIGKILL after this; 0: SIGKILL at once
+  // An eviction: what the attempt finds in its SLIPWAY_EVICTION_FILE. Empty: none.
+  std::string folder;  // of the attempt
+  std::string notice;
   friend bool operator==(const StopOrder&, const StopOrder&) = default;
 };
 
@@ -120,6 +123,7 @@ struct Hello {
   std::string name;
   std::string pool;
   std::string instance;
+  std::string boot;  // of the machine: another one has run no start task yet
   std::string address;
   std::string host;
   std::string version;

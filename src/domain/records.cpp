@@ -9,7 +9,7 @@ namespace {
 constexpr Names<Role, 4> roles{"viewer", "member", "admin", "node"};
 constexpr Names<ProcessEndKind, 5> end_kinds{"exited", "signalled", "start_failed", "lost", "not_started"};
 constexpr Names<Toolkit, 7> toolkits{"none", "tensorflow", "horovod", "mpi", "torch", "jax", "hostfile"};
-constexpr Names<NodeStart::State, 4> start_states{"none", "running", "succeeded", "failed"};
+constexpr Names<NodeStart::State, 5> start_states{"none", "waiting", "running", "succeeded", "failed"};
 
 }  // namespace
 

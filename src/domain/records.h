@@ -16,7 +16,7 @@ namespace slipway {
 
 // How a node's start task went.
 struct NodeStart {
-  enum class State : std::uint8_t { none, running, succeeded, failed };
+  enum class State : std::uint8_t { none, waiting, running, succeeded, failed };  // none: it has none to run
   State state = State::none;
   std::uint32_t attempt = 0;  // of all made on this node; also names its folder
   std::uint32_t tries = 0;    // since the node booted or was reset

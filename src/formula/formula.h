@@ -77,7 +77,7 @@ struct NodeCounts {
   friend bool operator==(const NodeCounts&, const NodeCounts&) = default;
 };
 
-constexpr Duration sample_period = std::chrono::seconds(30);
+constexpr Duration sample_period = std::chrono::seconds(30);  // unless Inputs say otherwise
 
 struct Inputs {
   TimePoint now;
@@ -87,6 +87,7 @@ struct Inputs {
   // By Metric, each oldest first. Samples later than `now` are not seen.
   std::array<std::span<const Sample>, metric_count> samples{};
   std::uint64_t seed = 0;  // of rand()
+  Duration period = sample_period;  // between two samples; above 0
 };
 
 enum class Deallocation : std::uint8_t { requeue, terminate, task_completion, retained_data };

@@ -33,9 +33,9 @@ Samples within(Samples samples, const Window& window) {
   return up_to.subspan(until(up_to, window.from).size());
 }
 
-double percent_of(std::size_t found, const Window& window) {
+double percent_of(std::size_t found, const Window& window, Duration every) {
   const std::chrono::duration<double> length = window.to - window.from;
-  const std::chrono::duration<double> period = sample_period;
+  const std::chrono::duration<double> period = every;
   const double expected = std::max(1.0, std::round(length / period));
   return std::min(100.0, 100 * static_cast<double>(found) / expected);
 }
@@ -91,7 +91,7 @@ Expected<Value> get_sample(Metric metric, std::span<const Value> arguments, cons
   const auto window = window_of(points, inputs.now);
   if (!window) return tl::unexpected<Problem>(window.error());
   const Samples found = within(samples, *window);
-  const double received = percent_of(found.size(), *window);
+  const double received = percent_of(found.size(), *window, inputs.period);
   if (percent != nullptr && received < *percent)
     return tl::unexpected<Problem>(
         Problem{FaultCode::insufficient_samples,
@@ -117,7 +117,7 @@ Expected<double> number_of(Metric metric, const Inputs& inputs) {
 Expected<Value> call(Method method, Metric metric, std::span<const Value> arguments, const Inputs& inputs) {
   switch (method) {
     case Method::get_sample: return get_sample(metric, arguments, inputs);
-    case Method::get_sample_period: return Interval(sample_period);
+    case Method::get_sample_period: return Interval(inputs.period);
     case Method::count: return static_cast<double>(seen(metric, inputs).size());
     case Method::history_begin_time: {
       const Samples samples = seen(metric, inputs);
@@ -127,7 +127,7 @@ Expected<Value> call(Method method, Metric metric, std::span<const Value> argume
   }
   const auto window = window_of(arguments, inputs.now);
   if (!window) return tl::unexpected<Problem>(window.error());
-  return percent_of(within(seen(metric, inputs), *window).size(), *window);
+  return percent_of(within(seen(metric, inputs), *window).size(), *window, inputs.period);
 }
 
 }  // namespace slipway::formula

@@ -186,4 +186,26 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
   return orders;
 }
 
+StartOrder start_task(const StartTask& task, const AttemptKey& key, const NodeRecord& node) {
+  StartOrder order;
+  order.key = key;
+  order.folder = start_folder(node.workspace, node.name, node.id, key.attempt);
+  ProcessStart& process = order.processes.emplace_back();
+  process.argv = {"/bin/sh", "-c", task.command};
+  if (!task.script.empty()) {
+    order.files.emplace_back(start_task_file, task.script);
+    process.argv[2] = R"(chmod u+x "$SLIPWAY_START_TASK" && exec "$SLIPWAY_START_TASK")";
+  }
+  Environment environment = task.environment;
+  environment["SLIPWAY_NODE"] = node.name;
+  environment["SLIPWAY_POOL"] = node.pool;
+  environment["SLIPWAY_ATTEMPT"] = std::to_string(key.attempt);
+  process.environment.assign(environment.begin(), environment.end());
+  const StreamNames names = stream_names({}, false);
+  process.stdout_name = names.out;
+  process.stderr_name = names.err;
+  process.wd_name = names.wd;
+  return order;
+}
+
 }  // namespace slipway::launch

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "domain/job.h"
+#include "domain/pool.h"
 #include "domain/protocol.h"
 
 namespace slipway::launch {
@@ -41,6 +42,10 @@ std::vector<std::pair<std::string, std::string>> files(const TaskSpec& task, con
 std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placement);
 // Likewise; after all have prepared, where that is needed.
 std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement);
+
+// What a node runs before it takes work; nobody else is told of it.
+StartOrder start_task(const StartTask& task, const AttemptKey& key, const NodeRecord& node);
+inline constexpr std::string_view start_task_file = "start-task";  // its script, in the attempt's folder
 
 // Stands for the program of the agent in the words of a command; the agent knows where it lies.
 inline constexpr std::string_view own_program = "@slipway@";

@@ -21,6 +21,7 @@
 #include "base/random.h"
 #include "base/resident.h"
 #include "container/engines.h"
+#include "domain/layout.h"
 #include "net/client.h"
 #include "net/loop.h"
 #include "node/core.h"
@@ -377,7 +378,16 @@ class Agent {
                                         })
                           : nullptr;
   }
-  void carry_out(effect::Stop& stop) { keeper_.send(KeeperStop{stop.key, stop.grace}); }
+  void carry_out(effect::Stop& stop) {
+    const StopOrder& order = stop.order;
+    if (!order.notice.empty())  // before the signal, so that whoever gets that finds it
+      if (auto written =
+              write_file(place_.data + "/" + order.folder + "/" + std::string(eviction_file), order.notice);
+          !written)
+        log::error("node.notice_not_written",
+                   {{"attempt", to_string(order.key)}, {"why", written.error().what}});
+    keeper_.send(KeeperStop{order.key, order.grace});
+  }
   void carry_out(effect::Forget& forget) {
     for (const AttemptKey& key : forget.keys) leases_.erase(key);
     keeper_.send(KeeperForget{std::move(forget.keys)});
@@ -475,6 +485,7 @@ Result<int> run(AgentOptions options) {
   AgentCore::Options node{.name = options.name,
                           .pool = options.pool,
                           .instance = *instance,
+                          .boot = boot_id(),
                           .address = options.address,
                           .host = host_name(),
                           .version = SLIPWAY_VERSION,

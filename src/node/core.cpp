@@ -62,6 +62,7 @@ void AgentCore::say_hello(TimePoint now) {
   Hello hello{.name = options_.name,
               .pool = options_.pool,
               .instance = options_.instance,
+              .boot = options_.boot,
               .address = options_.address,
               .host = options_.host,
               .version = options_.version,
@@ -265,9 +266,9 @@ void AgentCore::stop(const StopOrder& order, TimePoint now) {
     end_rest(attempt, end_of(ProcessEndKind::not_started, "stopped before it was started", now));
     hand_over_what_may();
   } else if (keeper_ready_) {
-    effects_.emplace_back(effect::Stop{order.key, order.grace});
-  } else {
-    attempt.stop = std::min(order.grace, attempt.stop.value_or(order.grace));
+    effects_.emplace_back(effect::Stop{order});
+  } else if (!attempt.stop || order.grace < attempt.stop->grace) {
+    attempt.stop = order;
   }
 }
 
@@ -318,7 +319,7 @@ void AgentCore::keeper_connected(KeeperList list, TimePoint now) {
   keeper_ready_ = true;
   for (auto& [key, attempt] : attempts_)
     if (attempt.handed && attempt.stop && !attempt.is_over())
-      effects_.emplace_back(effect::Stop{key, *std::exchange(attempt.stop, {})});
+      effects_.emplace_back(effect::Stop{*std::exchange(attempt.stop, {})});
   hand_over_what_may();
   if (session_ && !hello_said_) say_hello(now);
 }

@@ -54,9 +54,8 @@ struct WriteFiles {  // of an attempt that runs
 struct Start {  // hand the whole attempt to the keeper, as one message: all its processes or none
   StartOrder order;
 };
-struct Stop {  // the whole trees of every process of the attempt
-  AttemptKey key;
-  Duration grace{0};
+struct Stop {  // the whole trees of every process of the attempt, after it was given notice
+  StopOrder order;
 };
 struct Forget {
   std::vector<AttemptKey> keys;
@@ -75,6 +74,7 @@ class AgentCore {
     std::string name;
     std::string pool;
     std::string instance;
+    std::string boot;
     std::string address;
     std::string host;
     std::string version;
@@ -138,7 +138,7 @@ class AgentCore {
     bool waits = false;                                      // there, for room
     bool silent = false;
     StartOrder order;
-    std::optional<Duration> stop;  // asked while there was no keeper to tell
+    std::optional<StopOrder> stop;  // asked while there was no keeper to tell
     std::vector<Process> processes;
     bool is_over() const;
   };

@@ -68,7 +68,7 @@ class AgentCoreTest : public ::testing::Test {
       return "hello";
     }
     if (auto* start = std::get_if<effect::Start>(&effect)) return "start " + name(start->order.key);
-    if (auto* stop = std::get_if<effect::Stop>(&effect)) return "stop " + name(stop->key);
+    if (auto* stop = std::get_if<effect::Stop>(&effect)) return "stop " + name(stop->order.key);
     if (auto* stage = std::get_if<effect::Stage>(&effect)) return "stage " + name(stage->order.key);
     if (auto* write = std::get_if<effect::WriteFiles>(&effect)) return "write " + name(write->order.key);
     if (auto* release = std::get_if<effect::Release>(&effect)) return "release " + name(release->key);

@@ -56,6 +56,11 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
 }
 
+std::string boot_id() {
+  const Result<std::string> id = read_file("/proc/sys/kernel/random/boot_id");
+  return id ? id->substr(0, id->find('\n')) : "";
+}
+
 std::string address_towards(const std::string& host, std::uint16_t port) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_DGRAM;

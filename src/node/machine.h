@@ -10,6 +10,7 @@ namespace slipway::node {
 // Cores this process may use, memory, GPUs (/dev/nvidia0 …).
 Resources detect_resources();
 std::string host_name();
+std::string boot_id();  // another one after each start of the machine
 // The address this machine uses towards another; 127.0.0.1 when there is no way to it. Sends nothing.
 std::string address_towards(const std::string& host, std::uint16_t port);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "domain/layout.h"
 #include "launch/launch.h"
 
 namespace slipway::node {
@@ -40,11 +41,15 @@ KeeperStart to_keeper(const StartOrder& order, const NodePlace& place) {
     Environment environment = place.base;
     for (const auto& [name, value] : ordered.environment) environment[name] = value;
     environment["SLIPWAY_OUTPUTS"] = outputs;
+    environment["SLIPWAY_EVICTION_FILE"] = attempt + "/" + std::string(eviction_file);
     if (!order.shared.empty()) environment["SLIPWAY_SHARED"] = shared;
     if (!order.checkpoints.empty())
       environment["SLIPWAY_CHECKPOINT_DIR"] = place.data + "/" + order.checkpoints;
     for (const auto& [name, content] : order.files)
-      if (name == "hostfile") environment["SLIPWAY_HOSTFILE"] = attempt + "/" + name;
+      if (name == "hostfile")
+        environment["SLIPWAY_HOSTFILE"] = attempt + "/" + name;
+      else if (name == launch::start_task_file)
+        environment["SLIPWAY_START_TASK"] = attempt + "/" + name;
     if (place.total.gpus > 0) environment["CUDA_VISIBLE_DEVICES"] = join(ordered.gpus);
     for (const auto& [name, value] : environment) process.environment.push_back(name + "=" + value);
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "wire/document.h"
+#include "wire/formula.h"
 #include "wire/json.h"
 #include "wire/records.h"
 #include "wire/utf8.h"
@@ -267,7 +268,7 @@ std::string format(const PoolView& view) {
   Json json{{"name", pool.name},
             {"workspace", pool.workspace},
             {"provisioner", pool.provisioner},
-            {"state", to_string(pool.resize.state)},
+            {"state", pool.deleting ? "deleting" : to_string(pool.resize.state)},
             {"nodes", std::move(nodes)},
             {"cores_per_node", cores_json(pool.per_node.cores)},
             {"memory_per_node", pool.per_node.memory},
@@ -282,6 +283,7 @@ std::string format(const PoolView& view) {
 std::string format_pool_settings(const PoolRecord& pool) {
   Json json = settings_json(pool);
   json["low_priority"] = pool.target.low_priority;
+  json["deleting"] = pool.deleting;
   return dump(json);
 }
 
@@ -301,6 +303,7 @@ Result<void> parse_pool_settings(std::string_view json, PoolRecord& pool) {
   pool.last_run = read_last_run(reader);
   pool.resize = read_resize(reader);
   pool.target.low_priority = read_count(reader, "low_priority", nodes_max, 0);
+  pool.deleting = reader.boolean("deleting", false);
   return reader.finish();
 }
 
@@ -342,7 +345,7 @@ Result<void> parse_node_settings(std::string_view json, NodeRecord& node) {
   node.evict_by = read_maybe_time(reader, "evict_by");
   read_inside(reader, "start_task", [&](FieldReader& start) {
     node.start.state = read_word(start, "state", parse_start_state, NodeStart::State::none,
-                                 "none, running, succeeded and failed");
+                                 "none, waiting, running, succeeded and failed");
     node.start.attempt = read_count(start, "attempt", UINT32_MAX, 0);
     node.start.tries = read_count(start, "tries", UINT32_MAX, 0);
     if (start.value("exit_code"))
@@ -461,15 +464,32 @@ Result<EvictRequest> parse_evict_request(std::string_view json) {
   return request;
 }
 
-Result<DeallocationRequest> parse_deallocation_request(std::string_view json) {
+Result<Deallocation> parse_deallocation_request(std::string_view json) {
   auto root = parse_body(json);
   if (!root) return fail(root.error());
   FieldReader reader(*root, "the request", "");
-  DeallocationRequest request;
-  request.rule =
+  const Deallocation rule =
       read_word(reader, "deallocation", parse_deallocation, Deallocation::requeue, deallocation_words);
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
-  return request;
+  return rule;
+}
+
+Result<std::optional<std::string>> parse_evaluate_request(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  const std::string text = reader.text("formula");
+  const bool given = reader.has("formula");
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return given ? std::optional(text) : std::nullopt;
+}
+
+std::string format_evaluation(const formula::Outcome& outcome, const AutoscaleRun& run) {
+  Json json = Json::parse(format(outcome));
+  json["time"] = format_time(run.time);
+  json["results"] = run.results;
+  if (!run.error_code.empty()) json["error"]["code"] = run.error_code;
+  return dump(json);
 }
 
 }  // namespace slipway::wire

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "domain/pool.h"
 #include "domain/records.h"
+#include "formula/formula.h"
 
 namespace slipway::wire {
 
@@ -29,9 +30,9 @@ struct EvictRequest {
 };
 Result<EvictRequest> parse_evict_request(std::string_view json);
 
-struct DeallocationRequest {
-  Deallocation rule = Deallocation::requeue;
-};
-Result<DeallocationRequest> parse_deallocation_request(std::string_view json);
+Result<Deallocation> parse_deallocation_request(std::string_view json);
+Result<std::optional<std::string>> parse_evaluate_request(std::string_view json);  // a formula, or none
+// A formula's outcome with the line that Azure's clients know, $TargetDedicatedNodes=7;…
+std::string format_evaluation(const formula::Outcome& outcome, const AutoscaleRun& run);
 
 }  // namespace slipway::wire

@@ -183,6 +183,7 @@ std::string text_of(const Hello& value) {
                      {"total", to_json(value.total)},
                      {"notes", value.notes},
                      {"engines", value.engines},
+                     {"boot", value.boot},
                      {"waiting", keys_json(value.waiting)},
                      {"running", list_json(value.running)},
                      {"ended", list_json(value.ended)},
@@ -200,6 +201,7 @@ Hello hello_from(const Json& json) {
   value.shares_storage = json.at("shares_storage").get<bool>();
   value.total = resources_from(json.at("total"));
   value.notes = json.at("notes").get<std::vector<std::string>>();
+  value.boot = json.value("boot", "");
   if (json.contains("engines")) value.engines = json.at("engines").get<std::vector<std::string>>();
   value.waiting = keys_from(json.at("waiting"));
   for (const Json& item : json.at("running")) value.running.push_back(started_from(item));
@@ -342,7 +344,12 @@ std::string text_of(const Orders& value) {
     });
   put_list(out, "start", value.start, [&](const StartOrder& start) { put(out, start); });
   put_list(out, "stop", value.stop, [&](const StopOrder& stop) {
-    fmt::format_to(Out(out), R"({{"key":"{}","grace":{}}})", to_string(stop.key), stop.grace.count());
+    fmt::format_to(Out(out), R"({{"key":"{}","grace":{})", to_string(stop.key), stop.grace.count());
+    if (!stop.notice.empty()) {
+      put_field(out, "folder", stop.folder);
+      put_field(out, "notice", stop.notice);
+    }
+    out += '}';
   });
   put_list(out, "forget", value.forget,
            [&](const AttemptKey& key) { fmt::format_to(Out(out), "\"{}\"", to_string(key)); });
@@ -359,7 +366,8 @@ Orders orders_from(const Json& json) {
           {key_at(item.at("key")), item.at("folder").get<std::string>(), files_from(item.at("files"))});
   for (const Json& item : json.at("start")) value.start.push_back(start_from(item));
   for (const Json& item : json.at("stop"))
-    value.stop.push_back({key_at(item.at("key")), duration_at(item, "grace")});
+    value.stop.push_back({key_at(item.at("key")), duration_at(item, "grace"), item.value("folder", ""),
+                          item.value("notice", "")});
   value.forget = keys_from(json.at("forget"));
   value.quit = json.at("quit").get<bool>();
   return value;

@@ -17,8 +17,8 @@ SimNode::SimNode(std::string name, std::string pool, bool local, Resources total
 }
 
 void SimNode::make_agent() {
-  agent_ = std::make_unique<node::AgentCore>(
-      node::AgentCore::Options{name_, pool_, instance_, "10.0.0.1", "host", "sim", local_, true, total_, {}});
+  agent_ = std::make_unique<node::AgentCore>(node::AgentCore::Options{
+      name_, pool_, instance_, "boot", "10.0.0.1", "host", "sim", local_, true, total_, {}});
 }
 
 node::KeeperList SimNode::list() const {
@@ -180,14 +180,21 @@ void SimNode::carry_out(TimePoint now) {
       } else if (auto* begin = std::get_if<node::effect::Start>(&effect)) {
         start(std::move(begin->order), now);
       } else if (auto* stop = std::get_if<node::effect::Stop>(&effect)) {
-        if (const auto waiting = waiting_.extract(stop->key))
+        if (const auto waiting = waiting_.extract(stop->order.key))
           for (const ProcessStart& process : waiting.mapped().processes)
-            note_end(
-                {stop->key, process.rank, ProcessEndKind::not_started, 0, false, "stopped", {}, now, now},
-                now);
+            note_end({stop->order.key,
+                      process.rank,
+                      ProcessEndKind::not_started,
+                      0,
+                      false,
+                      "stopped",
+                      {},
+                      now,
+                      now},
+                     now);
         for (auto& [key, running] : running_)
-          if (key.first == stop->key) {
-            const TimePoint at = now + Duration(random_.between(0, stop->grace.count()));
+          if (key.first == stop->order.key) {
+            const TimePoint at = now + Duration(random_.between(0, stop->order.grace.count()));
             if (at < running.ends_at) {
               running.ends_at = at;
               running.kind = ProcessEndKind::signalled;

@@ -20,6 +20,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 }
 
 std::size_t jobs_seen = 0, processes_seen = 0, joined_seen = 0, left_seen = 0;
+std::size_t evictions_seen = 0, start_failures_seen = 0, scaled_seen = 0;
 
 std::uint64_t run(std::uint64_t seed, bool check) {
   World world(seed);
@@ -39,6 +40,9 @@ std::uint64_t run(std::uint64_t seed, bool check) {
     processes_seen += world.processes_begun();
     joined_seen += world.nodes_joined();
     left_seen += world.nodes_left();
+    evictions_seen += world.evictions();
+    start_failures_seen += world.start_failures();
+    scaled_seen += world.times_scaled();
   }
   return world.digest();
 }
@@ -60,10 +64,15 @@ void run_shard(int shard) {
   if (seeds >= 200) {
     EXPECT_GT(joined_seen, 0u);
     EXPECT_GT(left_seen, 0u);
+    EXPECT_GT(evictions_seen, 0u);
+    EXPECT_GT(start_failures_seen, 0u);
+    EXPECT_GT(scaled_seen, 0u);
   }
   testing::Test::RecordProperty("jobs", static_cast<int>(jobs_seen));
-  std::printf("%zu jobs, %zu processes, %zu nodes joined running gangs, %zu left\n", jobs_seen,
-              processes_seen, joined_seen, left_seen);
+  std::printf(
+      "%zu jobs, %zu processes, %zu nodes joined running gangs, %zu left; %zu evictions, %zu start tasks "
+      "failed, pools scaled %zu times\n",
+      jobs_seen, processes_seen, joined_seen, left_seen, evictions_seen, start_failures_seen, scaled_seen);
 }
 
 TEST(Simulation, SurvivesFaultsShard0) { run_shard(0); }

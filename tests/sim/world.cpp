@@ -27,6 +27,33 @@ World::World(std::uint64_t seed) : random(seed), store_(store::make_memory_store
   PoolRequest lab;
   lab.name = "lab";
   lab.dedicated = static_cast<std::uint32_t>(random.between(1, 6));
+  if (random.chance(0.5)) lab.low_priority = static_cast<std::uint32_t>(random.between(0, 3));
+  if (random.chance(0.3)) {
+    lab.autoscale = Autoscale{.by = ScaleBy::demand,
+                              .min = static_cast<std::uint32_t>(random.between(0, 2)),
+                              .max = static_cast<std::uint32_t>(random.between(3, 8))};
+    lab.idle_timeout = Duration(random.between(0, 20'000'000));
+  } else if (random.chance(0.3)) {
+    // Samples are late where time jumps, and fail to be enough then.
+    lab.autoscale = Autoscale{.by = ScaleBy::formula,
+                              .interval = Duration(random.between(1'000'000, 20'000'000)),
+                              .formula =
+                                  "$TargetDedicatedNodes = min(6, 1 + $PendingTasks.GetSample("
+                                  "TimeInterval_Minute, 70).Count());\n"
+                                  "$TargetLowPriorityNodes = max(0, min(3, $ActiveTasks.GetSample(1)));"};
+  }
+  if (random.chance(0.4)) {
+    StartTask start;
+    start.command = "true";
+    start.retries = static_cast<std::uint32_t>(random.between(0, 2));
+    start.wait_for_success = random.chance(0.8);
+    start.timeout = Duration(random.between(100'000, 20'000'000));
+    lab.start_task = start;
+  }
+  if (random.chance(0.4))
+    lab.evictions =
+        EvictionRule{Duration(random.between(1'000'000, 30'000'000)), Duration(500'000), random.next()};
+  lab.notice = Duration(random.chance(0.3) ? 0 : random.between(0, 10'000'000));
   lab.cores_per_node = static_cast<Millicores>(random.between(1, 4) * 1000);
   lab.memory_per_node = 8ull << 30;
   (void)controller_->create_pool(user, lab);
@@ -126,7 +153,24 @@ void World::user_acts() {
   if (random.chance(0.01)) {
     PoolRequest wish;
     wish.dedicated = static_cast<std::uint32_t>(random.between(1, 6));
+    if (random.chance(0.5)) wish.low_priority = static_cast<std::uint32_t>(random.between(0, 3));
+    if (random.chance(0.5)) wish.deallocation = static_cast<Deallocation>(random.between(0, 3));
     (void)controller_->resize_pool(user, "lab", wish);
+  }
+  if (random.chance(0.002)) (void)controller_->stop_resize(user, "lab");
+  if (random.chance(0.01) && !nodes_.empty()) {
+    auto node = nodes_.begin();
+    std::advance(node, random.between(0, static_cast<std::int64_t>(nodes_.size()) - 1));
+    const std::string name = node->first;
+    switch (random.between(0, 3)) {
+      case 0:
+        (void)controller_->remove_node(user, name, static_cast<Deallocation>(random.between(0, 3)));
+        break;
+      case 1: (void)controller_->reset_node(user, name); break;
+      default:
+        (void)controller_->evict_node(
+            user, name, Duration(random.chance(0.5) ? 0 : random.between(0, 20'000'000)), "wanted elsewhere");
+    }
   }
 }
 
@@ -314,16 +358,31 @@ void World::heal() {
   for (auto& [name, node] : nodes_) node.cut_until = now_;
   turn();
   controller_->set_now(now_);
-  for (auto& [name, node] : nodes_) (void)controller_->drain_node(user, name, false);
+  PoolRequest by_hand;
+  by_hand.autoscale = Autoscale{};
+  (void)controller_->resize_pool(user, "lab", by_hand);
+  (void)controller_->stop_resize(user, "lab");
   PoolRequest wish;
   wish.dedicated = 6;
-  (void)controller_->resize_pool(user, "lab", wish);
+  wish.low_priority = 0;
+  wish.evictions = EvictionRule{};
+  if (auto resized = controller_->resize_pool(user, "lab", wish);
+      !resized && resized.error().code != ErrorCode::not_found && ledger_.broken.empty())
+    ledger_.broken = "the healed pool could not be resized: " + resized.error().what;
   turn();
 }
 
 bool World::settles_within(Duration limit) {
   const TimePoint end = now_ + limit;
   while (now_ < end) {
+    // Somebody looks after the nodes: one whose start task failed is reset, a drained one resumed.
+    if (!degraded_) {
+      controller_->set_now(now_);
+      for (const NodeView& view : controller_->nodes(user, "")) {
+        if (view.node.state == NodeState::start_failed) (void)controller_->reset_node(user, view.node.name);
+        if (view.node.drained) (void)controller_->drain_node(user, view.node.name, false);
+      }
+    }
     bool done = true;
     for (const JobId id : acknowledged_) {
       const auto job = store_->job(id);
@@ -348,6 +407,8 @@ void World::check_events() {
     const std::string line = fmt::format("{} {} {} {} {}", event.time.time_since_epoch().count(), event.kind,
                                          event.job ? event.job->value() : 0, event.task, event.text);
     for (const char c : line) digest_ = (digest_ ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    start_failures_ += event.kind == "node.start_failed";
+    scaled_ += event.kind == "pool.scaled";
     joined_ += event.kind == "attempt.node_joined";
     left_ += event.kind == "attempt.node_left";
     const bool attempt_end = event.kind == "attempt.ended";
@@ -365,17 +426,25 @@ void World::check_ended_job(JobId id) {
   const auto tasks = store_->tasks(id, {.state = {}, .after = {}, .limit = 100'000});
   const auto spec = store_->job_spec(id, 100);
   for (const TaskRecord& task : *tasks) {
-    std::uint32_t faults = 0;
+    std::uint32_t faults = 0, uses_retry = 0, evictions = 0;
     const auto attempts = store_->attempts(task.ref);
     for (const AttemptRecord& attempt : *attempts) {
       if (!attempt.ended_at || !attempt.end)
         ledger_.broken = fmt::format("{} ended with a live attempt of {}", to_string(id), task.name);
+      uses_retry += attempt.end != EndReason::evicted && attempt.end != EndReason::node_lost &&
+                    attempt.end != EndReason::cancelled;
+      evictions += attempt.end == EndReason::evicted;
       faults += attempt.end == EndReason::signalled || attempt.end == EndReason::timed_out ||
                 (attempt.end == EndReason::exited && attempt.exit_code != 0);
     }
     const std::uint32_t retries = spec->tasks[task.ref.group].retries;
     if (!is_terminal(task.state))
       ledger_.broken = fmt::format("{} ended before its task {}", to_string(id), task.name);
+    if (task.retries_used > uses_retry)
+      ledger_.broken = fmt::format("{} used a retry for an eviction or a lost node", task.name);
+    if (task.evictions != evictions)
+      ledger_.broken = fmt::format("{} was evicted {} times, not {}", task.name, evictions, task.evictions);
+    evicted_ += evictions;
     if (task.retries_used > retries)
       ledger_.broken = fmt::format("{} used {} of {} retries", task.name, task.retries_used, retries);
     if (task.state == TaskState::failed && faults > retries + 1)

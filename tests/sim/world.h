@@ -29,6 +29,9 @@ class World {
   std::size_t processes_begun() const { return ledger_.begun.size(); }
   std::size_t nodes_joined() const { return joined_; }
   std::size_t nodes_left() const { return left_; }
+  std::size_t evictions() const { return evicted_; }
+  std::size_t start_failures() const { return start_failures_; }
+  std::size_t times_scaled() const { return scaled_; }
   std::size_t jobs_acknowledged() const { return acknowledged_.size(); }
 
   Random random;
@@ -72,6 +75,7 @@ class World {
   std::set<JobId> acknowledged_;
   std::uint64_t event_seen_ = 0;
   std::size_t joined_ = 0, left_ = 0;  // nodes of gangs that ran
+  std::size_t evicted_ = 0, start_failures_ = 0, scaled_ = 0;
   std::set<std::string> ended_once_;
   std::uint64_t digest_ = 14695981039346656037ULL;
   int submitted_ = 0;

@@ -1,0 +1,95 @@
+// Nodes: what they are doing, and what is done with them.
+#include <fmt/format.h>
+
+#include "api/api.h"
+#include "api/list.h"
+#include "domain/layout.h"
+#include "wire/pool.h"
+#include "wire/records.h"
+
+namespace slipway::api {
+
+using control::Controller;
+
+void Api::add_node_routes() {
+  router_.add("GET", "/v1/nodes", Role::viewer, [this](const Call& call) {
+    answer<std::vector<NodeView>>(
+        call,
+        [call](Controller& c) -> Result<std::vector<NodeView>> {
+          const std::string pool = call.parameter("pool").value_or("");
+          if (!pool.empty())
+            if (auto known = c.pool(call.caller, pool); !known) return fail(known.error());
+          return c.nodes(call.caller, pool);
+        },
+        list_response<NodeView>);
+  });
+  router_.add("GET", "/v1/nodes/connect", Role::node, [this](const Call& call) {
+    if (!call.exchange().wants_websocket())
+      return call.send(problem({ErrorCode::invalid, "this is where agents connect, by WebSocket",
+                                "join a machine with slipway node run"}));
+    sessions_.accept(call.exchange(), call.caller);
+  });
+  router_.add("GET", "/v1/nodes/{node}", Role::viewer, [this](const Call& call) {
+    answer<NodeView>(
+        call, [call](Controller& c) { return c.node(call.caller, call.part("node")); },
+        [](const NodeView& view) { return json(200, wire::format(view)); });
+  });
+  for (const bool drained : {true, false})
+    router_.add("POST", drained ? "/v1/nodes/{node}/drain" : "/v1/nodes/{node}/resume", Role::member,
+                [this, drained](const Call& call) {
+                  change<NodeView>(
+                      call,
+                      [call, drained](Controller& c) {
+                        return c.drain_node(call.caller, call.part("node"), drained);
+                      },
+                      [](const NodeView& view) { return json(200, wire::format(view)); });
+                });
+  router_.add("POST", "/v1/nodes/{node}/evict", Role::member, [this](const Call& call) {
+    auto wish = wire::parse_evict_request(call.request().body);
+    if (!wish) return call.send(problem(wish.error()));
+    change<NodeView>(
+        call,
+        [call, wish = *wish](Controller& c) {
+          return c.evict_node(call.caller, call.part("node"), wish.notice, wish.reason);
+        },
+        [](const NodeView& view) { return json(200, wire::format(view)); });
+  });
+  router_.add("POST", "/v1/nodes/{node}/remove", Role::member, [this](const Call& call) {
+    auto rule = wire::parse_deallocation_request(call.request().body);
+    if (!rule) return call.send(problem(rule.error()));
+    change<NodeView>(
+        call,
+        [call, rule = *rule](Controller& c) { return c.remove_node(call.caller, call.part("node"), rule); },
+        [](const NodeView& view) { return json(200, wire::format(view)); });
+  });
+  router_.add("POST", "/v1/nodes/{node}/reset", Role::member, [this](const Call& call) {
+    change<NodeView>(
+        call, [call](Controller& c) { return c.reset_node(call.caller, call.part("node")); },
+        [](const NodeView& view) { return json(200, wire::format(view)); });
+  });
+  router_.add("GET", "/v1/nodes/{node}/start-task/{stream}", Role::viewer, [this](const Call& call) {
+    const std::string stream = call.part("stream");
+    if (stream != "stdout" && stream != "stderr")
+      return call.send(problem(
+          {ErrorCode::not_found, fmt::format("a start task has no {}", stream), "it has stdout and stderr"}));
+    read<NodeRecord>(
+        call,
+        [call](Controller& c) -> Result<NodeRecord> {
+          auto view = c.node(call.caller, call.part("node"));
+          if (!view) return fail(view.error());
+          if (view->node.start.attempt == 0)
+            return fail(ErrorCode::not_found, fmt::format("node {} has run no start task", view->node.name),
+                        "slipway pool create NAME --start-task FILE gives a pool one");
+          return view->node;
+        },
+        [this, call, stream](const NodeRecord& node) {
+          const std::string folder = start_folder(node.workspace, node.name, node.id, node.start.attempt);
+          const auto source = node.local || node.shares_storage
+                                  ? files_here(options_.data + "/" + folder, watcher_)
+                                  : files_on_node(sessions_, node.workspace, node.name, folder);
+          send_file(call, source, stream + ".txt", node.start.attempt);
+        });
+  });
+}
+
+}  // namespace slipway::api
