@@ -192,7 +192,8 @@ Outcome<int> resize(Context& context, const PoolOptions& options, bool stop) {
   const Outcome<Fields> body = fields_of(options);
   if (!body) return give_up(body);
   if (!options.nodes && !options.dedicated && !options.low_priority)
-    return misuse("slipway pool resize needs a number of nodes", "add --nodes N or --low-priority N");
+    return misuse("slipway pool resize needs --nodes N or --low-priority N",
+                  "slipway pool resize POOL --nodes 4");
   return show(context,
               context.service().send("PATCH", resource({"pools", options.name}), wire::format_object(*body)));
 }

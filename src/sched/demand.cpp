@@ -36,8 +36,8 @@ std::uint32_t nodes_needed(const std::vector<Waiting>& waiting, const NodeSize& 
     }
   }
   // A hair above a whole number is what adding fractions leaves, not a node.
-  return static_cast<std::uint32_t>(
-      std::min<double>(room, static_cast<double>(whole) + std::ceil(shared - 1e-9)));
+  const double nodes = shared > 0 ? std::max(1.0, std::ceil(shared - 1e-9)) : 0;
+  return static_cast<std::uint32_t>(std::min<double>(room, static_cast<double>(whole) + nodes));
 }
 
 }  // namespace slipway::sched
