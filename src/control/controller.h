@@ -100,6 +100,9 @@ class Controller {
   void hello(SessionId session, const Caller& caller, const Hello& hello);
   void report(SessionId session, const Report& report);
   void disconnected(SessionId session);
+  // Somebody who knows, a provisioner, says that the machine is gone: it is not waited for. A node that is lost
+  // already or that nobody knows is no news.
+  void node_is_lost(const Caller& caller, const std::string& name, const std::string& why);
 
   // -- jobs
   struct Submitted {

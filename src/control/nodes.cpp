@@ -374,6 +374,12 @@ void Controller::lose_node(Node& node, const std::string& why) {
   remove_node_if_empty(node.record.id);
 }
 
+void Controller::node_is_lost(const Caller& caller, const std::string& name, const std::string& why) {
+  Node* node = find_node(caller.workspace, name);
+  if (node && node->record.state != NodeState::lost && node->record.state != NodeState::joining)
+    lose_node(*node, why);
+}
+
 Result<NodeView> Controller::drain_node(const Caller& caller, const std::string& name, bool drained) {
   Node* node = find_node(caller.workspace, name);
   if (!node)

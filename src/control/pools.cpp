@@ -123,7 +123,7 @@ Result<PoolView> Controller::create_pool(const Caller& caller, const PoolRequest
     record.per_node.cores =
         wish.cores_per_node.value_or(std::max(1000u, settings_.machine.total.cores / share / 1000 * 1000));
     record.per_node.memory = wish.memory_per_node.value_or(settings_.machine.total.memory / share);
-    record.per_node.gpus = settings_.machine.total.gpus / share;
+    record.per_node.gpus = wish.gpus_per_node.value_or(settings_.machine.total.gpus / share);
   }
   if (auto complete = complete_pool(record, wish); !complete) return fail(complete.error());
   record.resize.state = record.target.total() > 0 ? ResizeState::resizing : ResizeState::steady;

@@ -128,6 +128,7 @@ struct PoolRequest {
   std::optional<std::uint32_t> low_priority;
   std::optional<Millicores> cores_per_node;
   std::optional<Bytes> memory_per_node;
+  std::optional<std::uint32_t> gpus_per_node;
   std::string provisioner;
   std::optional<bool> overcommit;
   std::optional<Duration> lost_after;

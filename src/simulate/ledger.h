@@ -1,0 +1,71 @@
+#pragma once
+// The store of a simulation. It keeps what the controller reads back, counts what is over, and forgets it: a
+// million tasks leave a few numbers.
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "control/store.h"
+#include "domain/simulation.h"
+
+namespace slipway::simulate {
+
+class Ledger final : public control::Store {
+ public:
+  // When every task of an entry of a job's list has succeeded: what depends on it may be ready.
+  std::function<void(JobId, std::uint32_t group)> on_group_done;
+  std::function<void(const JobRecord&)> on_job_end;
+
+  struct Account {  // of one user in one pool
+    WorkFigures work;
+    std::vector<float> waits;
+  };
+  Account& account(const std::string& pool, const std::string& user) { return accounts_[{pool, user}]; }
+  const std::map<std::pair<std::string, std::string>, Account>& accounts() const { return accounts_; }
+  // Of a job that has not ended.
+  const JobRecord* live_job(JobId job) const;
+  const std::map<JobId, JobRecord> unfinished() const;
+
+  Result<void> save(const control::Changes& changes) override;
+  Result<control::Loaded> load() override { return control::Loaded{}; }
+  Result<void> probe() override { return {}; }
+  Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override;
+
+  // Nobody asks a simulation for these: there is no API in front of it.
+  Result<JobSpec> job_spec(JobId, std::uint32_t) override { return JobSpec{}; }
+  Result<std::optional<JobRecord>> job(JobId) override { return std::nullopt; }
+  Result<std::optional<JobId>> job_by_key(const std::string&, const std::string&) override {
+    return std::nullopt;
+  }
+  Result<std::vector<JobRecord>> jobs(const control::JobQuery&) override { return std::vector<JobRecord>(); }
+  Result<std::vector<TaskRecord>> tasks(JobId, const control::TaskQuery&) override {
+    return std::vector<TaskRecord>();
+  }
+  Result<std::optional<TaskRecord>> task(JobId, const std::string&) override { return std::nullopt; }
+  Result<std::vector<AttemptRecord>> attempts(const TaskRef&) override {
+    return std::vector<AttemptRecord>();
+  }
+  Result<std::vector<EventRecord>> events(const control::EventQuery&) override {
+    return std::vector<EventRecord>();
+  }
+  Result<std::vector<std::string>> sources() override { return std::vector<std::string>(); }
+  Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string&) override {
+    return std::vector<std::pair<JobState, std::uint64_t>>();
+  }
+
+ private:
+  struct LiveJob {
+    JobRecord record;
+    std::vector<TaskSpec> tasks;
+  };
+  void count(const AttemptRecord& attempt);
+  void count(const TaskRecord& task);
+  void end(const JobRecord& job);
+
+  std::unordered_map<JobId, LiveJob> jobs_;
+  std::map<std::pair<std::string, std::string>, Account> accounts_;  // by pool and user
+};
+
+}  // namespace slipway::simulate

@@ -1,0 +1,140 @@
+#include "simulate/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "simulate/simulate.h"
+
+namespace slipway::simulate {
+namespace {
+
+constexpr Duration never{100ll * 365 * 86'400 * 1'000'000};
+const control::Caller operator_caller{"simulation", "default"};
+
+// Nodes say nothing while they have nothing to say: a million heartbeats would change no figure. So silence
+// means nothing here, and a node that fails is said to have failed.
+PoolRequest request_of(const SimulatedPool& pool) {
+  PoolRequest request = pool.request;
+  request.lost_after = never;
+  request.overcommit = true;  // of a machine that does not exist
+  if (!pool.recorded.empty()) {
+    request.provisioner = "none";
+    request.nodes = 0;
+  }
+  return request;
+}
+
+}  // namespace
+
+World::World(const Simulation& simulation) : simulation_(simulation), now_(simulation.start) {
+  ledger_.on_group_done = [this](JobId job, std::uint32_t group) { group_done(job, group); };
+  ledger_.on_job_end = [this](const JobRecord& job) {
+    last_ended_ = std::max(last_ended_.value_or(now_), now_);
+    arrived_.erase(job.id);
+  };
+}
+
+TimePoint World::after(double seconds) const {
+  return now_ + Duration(static_cast<std::int64_t>(seconds * 1e6 + 0.5));
+}
+
+void World::plan(TimePoint at, Kind kind, std::uint32_t subject, std::uint32_t life, const AttemptKey& key) {
+  events_.push({at, ++sequence_, kind, subject, life, key});
+}
+
+Result<void> World::begin() {
+  auto controller = control::Controller::load(ledger_, {}, simulation_.seed, now_);
+  if (!controller) return fail(controller.error());
+  controller_ = std::move(*controller);
+  controller_->set_now(now_);
+  tallies_.resize(simulation_.pools.size());
+  for (std::uint32_t p = 0; p < simulation_.pools.size(); ++p) {
+    const SimulatedPool& pool = simulation_.pools[p];
+    if (auto made = controller_->create_pool(operator_caller, request_of(pool)); !made)
+      return fail(made.error());
+    pool_by_name_[pool.request.name] = p;
+    for (const RecordedNode& recorded : pool.recorded) {
+      const std::uint32_t node = add_node(recorded.name, p);
+      nodes_[node].total = recorded.total;
+      nodes_[node].low_priority = recorded.low_priority;
+      nodes_[node].local = false;
+      plan(now_ + recorded.from, Kind::boot, node);
+      if (recorded.to) plan(now_ + *recorded.to, Kind::leave, node);
+    }
+  }
+  prepare_streams();
+  return settle();
+}
+
+bool World::is_over() const { return arrivals_planned_ == 0 && controller_->live_jobs() == 0; }
+
+Result<void> World::turn() {
+  controller_->set_now(now_);
+  while (!events_.empty() && events_.top().at <= now_) {
+    const Event event = events_.top();
+    events_.pop();
+    happen(event);
+  }
+  for (const std::uint32_t n : std::exchange(reporting_, {})) {
+    Node& node = nodes_[n];
+    const std::unique_ptr<Report> report = std::move(node.report);
+    if (!report || !node.is_up) continue;
+    report->number = ++node.reports;
+    controller_->report(session_of(n, node.life), *report);
+  }
+  const auto outputs = controller_->finish_turn();
+  if (!outputs) return fail(outputs.error());
+  carry_out(*outputs);
+  return {};
+}
+
+Result<void> World::settle() {
+  do {
+    if (auto turned = turn(); !turned) return turned;
+  } while (!reporting_.empty());
+  return {};
+}
+
+void World::happen(const Event& event) {
+  if (event.kind == Kind::arrive) return arrive(event.subject);
+  if (event.kind == Kind::leave) return leave(event.subject);
+  if (nodes_[event.subject].life != event.life) return;
+  switch (event.kind) {
+    case Kind::boot: return boot(event.subject);
+    case Kind::begin: return begin_part(event.subject, event.key);
+    case Kind::end: return end_part(event.subject, event.key);
+    case Kind::evict: return evict(event.subject);
+    case Kind::fail: return break_down(event.subject);
+    case Kind::arrive:
+    case Kind::leave: break;
+  }
+}
+
+void World::carry_out(const control::Outputs& outputs) {
+  for (const auto& [session, message] : outputs.messages) {
+    const auto node = static_cast<std::uint32_t>(session.value() & 0xffffffff) - 1;
+    if (session_of(node, nodes_[node].life) != session || !nodes_[node].is_up) continue;
+    if (const auto* orders = std::get_if<Orders>(&message)) obey(node, *orders);
+    if (const auto* refused = std::get_if<Refused>(&message))
+      notes_.push_back(fmt::format("node {} was refused: {}", nodes_[node].name, refused->reason));
+  }
+  if (outputs.local_nodes_changed) follow_wanted_nodes();
+}
+
+Result<SimulationFigures> World::run() {
+  if (auto begun = begin(); !begun) return fail(begun.error());
+  while (!is_over()) {
+    std::optional<TimePoint> next = controller_->next_deadline();
+    if (!events_.empty()) next = std::min(next.value_or(events_.top().at), events_.top().at);
+    if (!next || *next > simulation_.start + simulation_.until) break;
+    now_ = std::max(now_, *next);
+    if (auto settled = settle(); !settled) return fail(settled.error());
+  }
+  return figures();
+}
+
+Result<SimulationFigures> run(const Simulation& simulation) { return World(simulation).run(); }
+
+}  // namespace slipway::simulate
