@@ -11,6 +11,7 @@
 #include "remote/launch.h"
 #include "remote/start_remote.h"
 #include "remote/start_server.h"
+#include "simulate/simulate.h"
 
 namespace {
 
@@ -47,8 +48,8 @@ int contain(const slipway::cli::NodeContainOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return slipway::cli::run(
-      argc, argv,
-      {slipway::run_service, run_node, keep_node, contain, slipway::remote::serve_starts,
-       slipway::remote::start_remote, slipway::remote::launch_mpi, slipway::remote::launch_horovod});
+  return slipway::cli::run(argc, argv,
+                           {slipway::run_service, run_node, keep_node, contain, slipway::remote::serve_starts,
+                            slipway::remote::start_remote, slipway::remote::launch_mpi,
+                            slipway::remote::launch_horovod, slipway::simulate::run});
 }

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/quantity.h"
+#include "base/result.h"
+#include "domain/simulation.h"
 
 namespace slipway::cli {
 
@@ -45,6 +47,7 @@ struct Programs {
   std::function<int(const std::vector<std::string>& words)> node_start_remote;
   std::function<int(const std::vector<std::string>& command)> node_launch_mpi;
   std::function<int(const std::vector<std::string>& command)> node_launch_horovod;
+  std::function<Result<SimulationFigures>(const Simulation&)> simulate;
 };
 
 // Runs one command line to its end and gives the exit code. Data goes to stdout, talk to stderr.

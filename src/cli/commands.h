@@ -25,6 +25,7 @@ void add_logs(CommandTree& tree, Context& context);
 void add_files(CommandTree& tree, Context& context);
 void add_events(CommandTree& tree, Context& context);
 void add_formula(CommandTree& tree, Context& context);
+void add_sim(CommandTree& tree, Context& context);
 void add_token(CommandTree& tree, Context& context);
 void add_completion(CommandTree& tree, Context& context);
 

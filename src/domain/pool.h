@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "domain/deallocation.h"
 #include "domain/job.h"
 #include "domain/state.h"
 
@@ -17,16 +18,6 @@ namespace slipway {
 enum class Fill : std::uint8_t { pack, spread };
 std::string_view to_string(Fill fill);
 std::optional<Fill> parse_fill(std::string_view text);
-
-// What becomes of the tasks of a node that a smaller pool no longer has.
-enum class Deallocation : std::uint8_t {
-  requeue,          // they go back to the queue; no retry is used
-  terminate,        // they fail
-  task_completion,  // the node goes when they have ended
-  retained_data     // likewise, and when nobody needs what they left on it
-};
-std::string_view to_string(Deallocation rule);
-std::optional<Deallocation> parse_deallocation(std::string_view text);
 
 struct NodeCounts {
   std::uint32_t dedicated = 0;

@@ -4,22 +4,15 @@
 
 #include <cmath>
 
+#include "domain/names.h"
+
 namespace slipway {
 namespace {
 
-constexpr std::array<std::string_view, 6> scenario_names{
-    "active_tasks", "pending_tasks", "workday", "workday_with_offpeak_max_low_priority",
-    "weekday",      "weekend"};
-constexpr std::array<std::string_view, 4> deallocations{"requeue", "terminate", "task_completion",
-                                                        "retained_data"};
-constexpr std::array<std::string_view, 3> biases{"auto", "dedicated", "low_priority"};
-
-template <class Enum, std::size_t N>
-std::optional<Enum> find(const std::array<std::string_view, N>& names, std::string_view text) {
-  for (std::size_t i = 0; i < N; ++i)
-    if (names[i] == text) return static_cast<Enum>(i);
-  return std::nullopt;
-}
+constexpr Names<ScenarioName, 6> scenario_names{"active_tasks", "pending_tasks",
+                                                "workday",      "workday_with_offpeak_max_low_priority",
+                                                "weekday",      "weekend"};
+constexpr Names<NodeTypeBias, 3> biases{"auto", "dedicated", "low_priority"};
 
 Result<void> check_counts(std::string_view type, std::int64_t minimum, std::int64_t maximum) {
   if (minimum < 0 || minimum > Scenario::nodes_unlimited)
@@ -47,22 +40,10 @@ Result<void> check_percentage(std::string_view what, double value) {
 
 }  // namespace
 
-std::string_view to_string(ScenarioName name) { return scenario_names[static_cast<std::size_t>(name)]; }
-std::optional<ScenarioName> parse_scenario_name(std::string_view text) {
-  return find<ScenarioName>(scenario_names, text);
-}
-std::string_view to_string(NodeDeallocation option) {
-  return deallocations[static_cast<std::size_t>(option)];
-}
-std::optional<NodeDeallocation> parse_node_deallocation(std::string_view text) {
-  if (text == "taskcompletion") return NodeDeallocation::task_completion;
-  if (text == "retaineddata") return NodeDeallocation::retained_data;
-  return find<NodeDeallocation>(deallocations, text);
-}
-std::string_view to_string(NodeTypeBias bias) { return biases[static_cast<std::size_t>(bias)]; }
-std::optional<NodeTypeBias> parse_node_type_bias(std::string_view text) {
-  return find<NodeTypeBias>(biases, text);
-}
+std::string_view to_string(ScenarioName name) { return scenario_names.of(name); }
+std::optional<ScenarioName> parse_scenario_name(std::string_view text) { return scenario_names.find(text); }
+std::string_view to_string(NodeTypeBias bias) { return biases.of(bias); }
+std::optional<NodeTypeBias> parse_node_type_bias(std::string_view text) { return biases.find(text); }
 
 Result<void> validate(const Scenario& scenario) {
   if (auto ok = check_counts("dedicated", scenario.minimum.dedicated, scenario.maximum.dedicated); !ok)

@@ -1,6 +1,5 @@
 #pragma once
 // A pool's scaling by one of six ready-made rules, as Batch Shipyard has them: by tasks or by the calendar.
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -8,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "domain/deallocation.h"
 
 namespace slipway {
 
@@ -21,12 +21,6 @@ enum class ScenarioName : std::uint8_t {
 };
 std::string_view to_string(ScenarioName name);
 std::optional<ScenarioName> parse_scenario_name(std::string_view text);
-
-// What happens to the tasks of a node that goes because its pool is made smaller.
-enum class NodeDeallocation : std::uint8_t { requeue, terminate, task_completion, retained_data };
-std::string_view to_string(NodeDeallocation option);
-// Also as Shipyard writes it: taskcompletion, retaineddata.
-std::optional<NodeDeallocation> parse_node_deallocation(std::string_view text);
 
 enum class NodeTypeBias : std::uint8_t { automatic, dedicated, low_priority };
 std::string_view to_string(NodeTypeBias bias);  // auto, dedicated, low_priority
@@ -59,7 +53,7 @@ struct Scenario {
   InclusiveRange weekdays{1, 5};     // Sunday is 0
   InclusiveRange work_hours{8, 17};  // the last one lasts to 17:59
   std::chrono::minutes timezone{0};  // east of UTC; for the calendar
-  NodeDeallocation deallocation = NodeDeallocation::task_completion;
+  Deallocation deallocation = Deallocation::task_completion;
   // Reproduces Batch Shipyard 3.9.1 with its three mistakes: weekends never come, the share of preempted
   // nodes is compared as a fraction, and the minimum is taken off the need but not added back.
   bool is_shipyard_exact = false;

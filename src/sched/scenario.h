@@ -32,7 +32,7 @@ struct ScenarioTargets {
   NodesByType nodes;     // whole nodes, within the scenario's minima and maxima
   double dedicated = 0;  // before they were rounded up and kept within the limits
   double low_priority = 0;
-  NodeDeallocation deallocation = NodeDeallocation::task_completion;
+  Deallocation deallocation = Deallocation::task_completion;
   std::string why;
 };
 

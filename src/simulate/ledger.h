@@ -50,6 +50,10 @@ class Ledger final : public control::Store {
   Result<std::vector<EventRecord>> events(const control::EventQuery&) override {
     return std::vector<EventRecord>();
   }
+  Result<std::vector<PoolMoment>> pool_history(const std::string&, const std::string&,
+                                               std::uint32_t) override {
+    return std::vector<PoolMoment>();
+  }
   Result<std::vector<std::string>> sources() override { return std::vector<std::string>(); }
   Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string&) override {
     return std::vector<std::pair<JobState, std::uint64_t>>();

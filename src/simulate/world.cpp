@@ -21,7 +21,8 @@ PoolRequest request_of(const SimulatedPool& pool) {
   request.overcommit = true;  // of a machine that does not exist
   if (!pool.recorded.empty()) {
     request.provisioner = "none";
-    request.nodes = 0;
+    request.dedicated = 0;
+    request.low_priority = 0;
   }
   return request;
 }

@@ -64,6 +64,13 @@ std::optional<int> two_digits(std::string_view text) {
   return number;
 }
 
+// Also as Shipyard writes them.
+std::optional<Deallocation> parse_rule(std::string_view text) {
+  if (text == "taskcompletion") return Deallocation::task_completion;
+  if (text == "retaineddata") return Deallocation::retained_data;
+  return parse_deallocation(text);
+}
+
 // 00:10:00, as Shipyard writes durations.
 std::optional<Duration> clock_duration(std::string_view text) {
   if (text.size() != 8 || text[2] != ':' || text[5] != ':') return std::nullopt;
@@ -128,7 +135,7 @@ Result<Scenario> read_scenario(const Value& map, const std::string& document, co
   if (auto ok = read_counts(reader, "maximum_vm_increment_per_evaluation", -1, scenario.increment); !ok)
     return fail(ok.error());
   scenario.deallocation =
-      read_word(reader, "node_deallocation_option", parse_node_deallocation,
+      read_word(reader, "node_deallocation_option", parse_rule,
                 {"requeue", "terminate", "task_completion", "retained_data"}, scenario.deallocation);
   scenario.lookback = read_lookback(reader, scenario.lookback);
   scenario.required_sample_percentage =

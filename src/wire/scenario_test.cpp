@@ -29,7 +29,7 @@ TEST(ScenarioJson, ReadsWhatShipyardWrites) {
   expected.weekdays = {0, 3};
   expected.work_hours = {22, 6};
   expected.timezone = std::chrono::minutes(-330);
-  expected.deallocation = NodeDeallocation::retained_data;
+  expected.deallocation = Deallocation::retained_data;
   expected.is_shipyard_exact = true;
   EXPECT_EQ(*scenario, expected);
   EXPECT_EQ(parse_scenario(format(*scenario), "again").value(), expected);

@@ -119,7 +119,13 @@ Result<SimulatedPool> read_pool(const Value& value, const std::string& document,
   FieldReader reader(value, document, path);
   SimulatedPool pool;
   pool.request.name = reader.text("name");
-  pool.request.nodes = static_cast<std::uint32_t>(reader.integer("nodes", 0, nodes_max, 1));
+  const bool has_types = reader.has("dedicated") || reader.has("low_priority");
+  if (reader.has("nodes") && has_types)
+    reader.problem(value, fmt::format("{} has both nodes and dedicated or low_priority", path),
+                   "nodes: 4 means dedicated: 4; keep one");
+  const std::int64_t nodes = reader.integer("nodes", 0, nodes_max, has_types ? 0 : 1);
+  pool.request.dedicated = static_cast<std::uint32_t>(reader.integer("dedicated", 0, nodes_max, nodes));
+  pool.request.low_priority = static_cast<std::uint32_t>(reader.integer("low_priority", 0, nodes_max, 0));
   const Resources per_node = read_resources(reader, {.cores = 1000, .memory = 4ull << 30, .gpus = 0});
   pool.request.cores_per_node = per_node.cores;
   pool.request.memory_per_node = per_node.memory;
