@@ -58,6 +58,10 @@ class DroppingStore final : public control::Store {  // the store in memory, wit
     return kept_->task(job, name);
   }
   Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override { return kept_->attempts(task); }
+  Result<std::vector<AttemptRecord>> job_attempts(JobId job, const std::optional<AttemptKey>& after,
+                                                  std::uint32_t limit) override {
+    return kept_->job_attempts(job, after, limit);
+  }
   Result<std::vector<EventRecord>> events(const control::EventQuery& query) override {
     return kept_->events(query);
   }

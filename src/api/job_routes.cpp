@@ -125,6 +125,34 @@ Result<Page> tasks_page(Controller& controller, const Call& call, std::uint32_t 
   return page;
 }
 
+Result<Page> job_attempts_page(Controller& controller, const Call& call, std::uint32_t limit) {
+  auto job = controller.find_job(call.caller, call.part("job"));
+  if (!job) return fail(job.error());
+  std::optional<AttemptKey> from;
+  if (const auto after = call.parameter("after")) {
+    from = parse_attempt_key(*after);
+    if (!from || from->task.job != job->id)
+      return fail(ErrorCode::invalid,
+                  fmt::format("after '{}' is not an attempt of this job", after->substr(0, 50)),
+                  "use the next of the page before");
+  }
+  auto attempts = controller.store().job_attempts(job->id, from, limit);
+  if (!attempts) return fail(attempts.error());
+  Page page;
+  if (attempts->size() == limit) page.next = to_string(attempts->back().key);
+  std::optional<std::pair<std::uint32_t, TaskSpec>> spec;  // of the entry of the list that we are in
+  for (const AttemptRecord& attempt : *attempts) {
+    const std::uint32_t group = attempt.key.task.group;
+    if (!spec || spec->first != group) {
+      auto stored = controller.store().task_spec(job->id, group);
+      if (!stored) return fail(stored.error());
+      spec.emplace(group, std::move(*stored));
+    }
+    page.items.push_back(wire::format_of_job(attempt, spec->second));
+  }
+  return page;
+}
+
 }  // namespace
 
 void Api::add_job_routes() {
@@ -168,7 +196,8 @@ void Api::add_job_routes() {
         [call](Controller& c) -> Result<Shown> {
           auto job = c.find_job(call.caller, call.part("job"));
           if (!job) return fail(job.error());
-          auto spec = c.store().job_spec(job->id, spec_tasks_shown_max);
+          const bool all = call.parameter("spec") == "all";
+          auto spec = c.store().job_spec(job->id, all ? JobLimits::entries_max : spec_tasks_shown_max);
           if (!spec) return fail(spec.error());
           return Shown{*job, wire::format_job_spec(*spec)};
         },
@@ -240,6 +269,13 @@ void Api::add_job_routes() {
     if (!limit) return call.send(problem(limit.error()));
     answer<Page>(
         call, [call, limit = *limit](Controller& c) { return tasks_page(c, call, limit); }, page_response);
+  });
+  router_.add("GET", "/v1/jobs/{job}/attempts", Role::viewer, [this](const Call& call) {
+    auto limit = limit_of(call);
+    if (!limit) return call.send(problem(limit.error()));
+    answer<Page>(
+        call, [call, limit = *limit](Controller& c) { return job_attempts_page(c, call, limit); },
+        page_response);
   });
   router_.add("GET", "/v1/jobs/{job}/tasks/{task}", Role::viewer, [this](const Call& call) {
     answer<std::string>(

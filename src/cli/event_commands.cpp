@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/event_stream.h"
 #include "cli/interrupt.h"
@@ -11,6 +12,7 @@ namespace {
 
 struct EventOptions {
   bool follow = false;
+  std::string export_file;
   std::string job;
 };
 
@@ -70,6 +72,67 @@ Outcome<int> follow(Context& context, const std::string& target) {
   }
 }
 
+// Everything a replay needs, one object a line: {"kind": "job", "job": {…}}, each as the API has it.
+class Recorder {
+ public:
+  explicit Recorder(Context& context) : context_(context) {}
+
+  Outcome<std::string> record() {
+    add("recording", fmt::format(R"({{"version": 1, "time": "{}"}})", format_time(context_.now())));
+    if (auto done = add_all("pool", resource({"pools"})); !done) return give_up(done);
+    if (auto done = add_all("node", resource({"nodes"})); !done) return give_up(done);
+    if (auto done = add_all("event", resource({"events"})); !done) return give_up(done);
+    std::vector<std::string> jobs;
+    const auto noted = context_.service().pages(resource({"jobs"}), [&](const std::vector<Value>& page) {
+      for (const Value& job : page) jobs.push_back(job.text("id"));
+      return true;
+    });
+    if (!noted) return give_up(noted);
+    for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {  // oldest first
+      const auto shown = context_.service().get(with_query(resource({"jobs", *job}), {{"spec", "all"}}));
+      if (!shown) return give_up(shown);
+      add("job", shown->compact());
+      if (auto done = add_all("attempt", resource({"jobs", *job, "attempts"}), *job); !done)
+        return give_up(done);
+    }
+    return std::move(lines_);
+  }
+  std::size_t count() const { return count_; }
+
+ private:
+  void add(const std::string& kind, const std::string& json, const std::string& job = {}) {
+    lines_ += fmt::format(R"({{"kind": "{0}", {1}"{0}": {2}}})", kind,
+                          job.empty() ? "" : fmt::format(R"("job": "{}", )", job), json) +
+              "\n";
+    ++count_;
+  }
+  Outcome<void> add_all(const std::string& kind, const std::string& target, const std::string& job = {}) {
+    return context_.service().pages(target, [&](const std::vector<Value>& page) {
+      for (const Value& item : page) add(kind, item.compact(), job);
+      return true;
+    });
+  }
+
+  Context& context_;
+  std::string lines_;
+  std::size_t count_ = 0;
+};
+
+Outcome<int> export_all(Context& context, const std::string& file) {
+  Recorder recorder(context);
+  const Outcome<std::string> lines = recorder.record();
+  if (!lines) return give_up(lines);
+  if (file == "-") {
+    write_out(*lines);
+    return ExitCode::done;
+  }
+  if (auto written = write_file_durably(file, *lines, 0644); !written)
+    return give_up(to_failure(written.error()));
+  context.say(fmt::format("{} lines are in {}; slipway sim replay --from {} runs them again",
+                          recorder.count(), file, file));
+  return ExitCode::done;
+}
+
 }  // namespace
 
 void add_events(CommandTree& tree, Context& context) {
@@ -77,7 +140,13 @@ void add_events(CommandTree& tree, Context& context) {
   tree.add("events", "What happened, in order, with times and reasons", "slipway events -f --job job_1")
       .flag("-f,--follow", options->follow, "go on with what comes; with -o json one object per line")
       .text("--job JOB", options->job, "only what is about this job")
-      .runs([&context, options] {
+      .text("--export FILE", options->export_file,
+            "write all that is on record as JSON lines, for slipway sim replay; - for standard output")
+      .runs([&context, options]() -> Outcome<int> {
+        if (!options->export_file.empty() && (options->follow || !options->job.empty()))
+          return misuse("--export takes all that is on record, so neither -f nor --job goes with it",
+                        "slipway events --export events.jsonl");
+        if (!options->export_file.empty()) return export_all(context, options->export_file);
         const std::string target = with_query(resource({"events"}), {{"job", options->job}});
         return options->follow ? follow(context, with_query(target, {{"follow", "true"}}))
                                : list(context, target);

@@ -95,4 +95,8 @@ std::string Value::format() const {
   return as_json(node_).dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
+std::string Value::compact() const {
+  return as_json(node_).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
 }  // namespace slipway::cli

@@ -30,7 +30,8 @@ class Value {  // cheap to copy: a view into a shared, immutable document
   bool is_true(std::string_view key) const;
   std::optional<TimePoint> time(std::string_view key) const;
 
-  std::string format() const;  // for people: indented, without a newline at the end
+  std::string format() const;   // for people: indented, without a newline at the end
+  std::string compact() const;  // for programs: on one line
 
  private:
   struct Document;

@@ -107,6 +107,9 @@ class Store {
   virtual Result<std::vector<TaskRecord>> tasks(JobId job, const TaskQuery& query) = 0;
   virtual Result<std::optional<TaskRecord>> task(JobId job, const std::string& name) = 0;
   virtual Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) = 0;
+  // Those of a whole job in the order of its tasks, from past `after`.
+  virtual Result<std::vector<AttemptRecord>> job_attempts(JobId job, const std::optional<AttemptKey>& after,
+                                                          std::uint32_t limit) = 0;
   virtual Result<std::vector<EventRecord>> events(const EventQuery& query) = 0;
   // The last `limit` lines, oldest first.
   virtual Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,

@@ -47,6 +47,10 @@ class Ledger final : public control::Store {
   Result<std::vector<AttemptRecord>> attempts(const TaskRef&) override {
     return std::vector<AttemptRecord>();
   }
+  Result<std::vector<AttemptRecord>> job_attempts(JobId, const std::optional<AttemptKey>&,
+                                                  std::uint32_t) override {
+    return std::vector<AttemptRecord>();
+  }
   Result<std::vector<EventRecord>> events(const control::EventQuery&) override {
     return std::vector<EventRecord>();
   }

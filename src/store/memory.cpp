@@ -163,6 +163,14 @@ class Memory final : public MemoryStore {
       all.push_back(attempt->second);
     return all;
   }
+  Result<std::vector<AttemptRecord>> job_attempts(JobId job, const std::optional<AttemptKey>& after,
+                                                  std::uint32_t limit) override {
+    std::vector<AttemptRecord> page;
+    for (auto attempt = attempts_.upper_bound(after.value_or(AttemptKey{{job, 0, 0}, 0}));
+         attempt != attempts_.end() && attempt->first.task.job == job && page.size() < limit; ++attempt)
+      page.push_back(attempt->second);
+    return page;
+  }
   Result<std::vector<EventRecord>> events(const control::EventQuery& query) override {
     std::vector<EventRecord> page;
     for (const EventRecord& event : events_)

@@ -462,6 +462,17 @@ Result<std::vector<AttemptRecord>> SqliteStore::attempts(const TaskRef& task) {
   return rows<AttemptRecord>(ask.bind(task.job.value()).bind(task.group).bind(task.index), attempt_from);
 }
 
+Result<std::vector<AttemptRecord>> SqliteStore::job_attempts(JobId job,
+                                                             const std::optional<AttemptKey>& after,
+                                                             std::uint32_t limit) {
+  const AttemptKey from = after.value_or(AttemptKey{{job, 0, 0}, 0});
+  Statement ask = db_->prepare(
+      "SELECT * FROM attempts WHERE job = ? AND (grp, idx, attempt) > (?, ?, ?) ORDER BY grp, idx, attempt "
+      "LIMIT ?");
+  ask.bind(job.value()).bind(from.task.group).bind(from.task.index).bind(from.attempt).bind(limit);
+  return rows<AttemptRecord>(ask, attempt_from);
+}
+
 Result<std::vector<EventRecord>> SqliteStore::events(const control::EventQuery& query) {
   Statement ask =
       query.job

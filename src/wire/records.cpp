@@ -120,6 +120,13 @@ std::string format(const AttemptRecord& attempt, const TaskSpec& spec) {
   return dump(attempt_json(attempt, spec));
 }
 
+std::string format_of_job(const AttemptRecord& attempt, const TaskSpec& spec) {
+  const auto index = spec.count ? std::optional(attempt.key.task.index) : std::nullopt;
+  Json json{{"task", task_name(spec.name, index)}};
+  json.update(attempt_json(attempt, spec));
+  return dump(json);
+}
+
 std::string format(const EventRecord& event) {
   return dump({{"id", event.id},
                {"time", format_time(event.time)},

@@ -19,6 +19,7 @@ std::string format(const JobRecord& job, const std::string& spec = {},
 std::string format(const TaskView& view);
 std::string format(const TaskView& view, const TaskSpec& spec, const std::vector<AttemptRecord>& attempts);
 std::string format(const AttemptRecord& attempt, const TaskSpec& spec);
+std::string format_of_job(const AttemptRecord& attempt, const TaskSpec& spec);  // with the name of its task
 std::string format(const EventRecord& event);
 std::string format(const TokenRecord& token, const std::string& secret = {});
 

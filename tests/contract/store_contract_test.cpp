@@ -225,6 +225,29 @@ TEST_P(StoreContract, LoadsWhatLivesAndLeavesWhatEnded) {
   EXPECT_EQ(store_->job(JobId{1}).value().value(), ended);
 }
 
+TEST_P(StoreContract, ListsTheAttemptsOfAJobPageByPage) {
+  Changes changes;
+  changes.jobs_new = {new_job(1), new_job(2)};
+  std::vector<AttemptKey> keys;
+  for (std::uint32_t group = 0; group < 2; ++group)
+    for (std::uint32_t index = 0; index < 3; ++index)
+      for (std::uint32_t attempt = 1; attempt <= 2; ++attempt)
+        keys.push_back({{JobId{1}, group, index}, attempt});
+  for (const AttemptKey& key : keys) changes.attempts.emplace_back().key = key;
+  changes.attempts.emplace_back().key = {{JobId{2}, 0, 0}, 1};
+  save(changes);
+  std::vector<AttemptKey> found;
+  std::optional<AttemptKey> after;
+  for (std::size_t size = 5; size == 5;) {
+    const auto page = store_->job_attempts(JobId{1}, after, 5);
+    ASSERT_TRUE(page);
+    size = page->size();
+    for (const AttemptRecord& attempt : *page) found.push_back(attempt.key);
+    if (!found.empty()) after = found.back();
+  }
+  EXPECT_EQ(found, keys);
+}
+
 TEST_P(StoreContract, ListsTasksWithAndWithoutRecords) {
   Changes changes;
   changes.jobs_new = {new_job(1)};
