@@ -48,8 +48,9 @@ int contain(const slipway::cli::NodeContainOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return slipway::cli::run(argc, argv,
-                           {slipway::run_service, run_node, keep_node, contain, slipway::remote::serve_starts,
-                            slipway::remote::start_remote, slipway::remote::launch_mpi,
-                            slipway::remote::launch_horovod, slipway::simulate::run});
+  return slipway::cli::run(
+      argc, argv,
+      {slipway::run_service, run_node, keep_node, contain, slipway::remote::serve_starts,
+       slipway::remote::start_remote, slipway::remote::launch_mpi, slipway::remote::launch_horovod,
+       slipway::simulate::run, slipway::simulate::replay_of});
 }

@@ -6,6 +6,7 @@
 
 #include "base/quantity.h"
 #include "base/result.h"
+#include "domain/recording.h"
 #include "domain/simulation.h"
 
 namespace slipway::cli {
@@ -48,6 +49,7 @@ struct Programs {
   std::function<int(const std::vector<std::string>& command)> node_launch_mpi;
   std::function<int(const std::vector<std::string>& command)> node_launch_horovod;
   std::function<Result<SimulationFigures>(const Simulation&)> simulate;
+  std::function<Result<Replay>(const Recording&)> replay_of;
 };
 
 // Runs one command line to its end and gives the exit code. Data goes to stdout, talk to stderr.

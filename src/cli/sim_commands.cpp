@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "cli/commands.h"
+#include "wire/recording.h"
 #include "wire/simulation.h"
 
 namespace slipway::cli {
@@ -11,6 +12,7 @@ namespace {
 struct SimOptions {
   std::vector<std::string> files;
   std::string file;
+  std::string policy;
   std::optional<std::uint32_t> seed;
 };
 
@@ -32,6 +34,7 @@ Outcome<SimulationFigures> simulate(const Context& context, const Simulation& si
 }
 
 std::string time(double seconds) {
+  if (seconds < 1e-6) return "0 s";
   return format_duration(Duration(static_cast<std::int64_t>(seconds * 1e6)));
 }
 std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
@@ -196,6 +199,43 @@ Outcome<int> compare(const Context& context, const SimOptions& options) {
   });
 }
 
+// What was, what the simulation makes of it unchanged, and what it makes of it with another policy.
+Outcome<int> replay(const Context& context, const SimOptions& options) {
+  if (options.file.empty())
+    return misuse("there is nothing to replay",
+                  "slipway events --export events.jsonl, then --from events.jsonl");
+  const Result<std::string> text = read_file(options.file == "-" ? "/dev/stdin" : options.file);
+  if (!text) return give_up(to_failure(text.error()));
+  const auto recording = wire::parse_recording(*text, options.file == "-" ? "standard input" : options.file);
+  if (!recording) return give_up(to_failure(recording.error()));
+  auto replay = context.programs().replay_of(*recording);
+  if (!replay) return give_up(to_failure(replay.error()));
+  if (options.seed) replay->simulation.seed = *options.seed;
+  const Outcome<SimulationFigures> predicted = simulate(context, replay->simulation);
+  if (!predicted) return give_up(predicted);
+  say_notes(context, replay->recorded);
+  say_notes(context, *predicted);
+  std::vector<std::string> titles{"RECORDED", "PREDICTED"};
+  std::vector<SimulationFigures> runs{replay->recorded, *predicted};
+  std::string json = fmt::format(R"("recorded": {}, "predicted": {})", wire::format(replay->recorded),
+                                 wire::format(*predicted));
+  if (!options.policy.empty()) {
+    const Result<std::string> policy = read_file(options.policy);
+    if (!policy) return give_up(to_failure(policy.error()));
+    if (auto applied = wire::apply_policy(*policy, options.policy, replay->simulation); !applied)
+      return give_up(to_failure(applied.error()));
+    replay->simulation.name = "changed";
+    const Outcome<SimulationFigures> changed = simulate(context, replay->simulation);
+    if (!changed) return give_up(changed);
+    say_notes(context, *changed);
+    titles.push_back("CHANGED");
+    runs.push_back(*changed);
+    json += fmt::format(R"(, "changed": {})", wire::format(*changed));
+  }
+  return print(context, *Value::parse("{" + json + "}"), fmt::format("{}", runs.back().makespan),
+               [&] { return side_by_side(titles, runs); });
+}
+
 }  // namespace
 
 void add_sim(CommandTree& tree, Context& context) {
@@ -207,6 +247,13 @@ void add_sim(CommandTree& tree, Context& context) {
       .argument("FILE", running->file, "the scenario; - for standard input")
       .number("--seed N", running->seed, "of everything random (default: the scenario's, or 1)")
       .runs([&context, running] { return run(context, *running); });
+  auto replaying = std::make_shared<SimOptions>();
+  sim.verb("replay", "A recorded time once more, as it was or with other pools",
+           "slipway sim replay --from events.jsonl --with policy.yaml")
+      .text("--from FILE", replaying->file, "what slipway events --export wrote; - for standard input")
+      .text("--with FILE", replaying->policy, "the pools as they should have been")
+      .number("--seed N", replaying->seed, "of everything random (default: 1)")
+      .runs([&context, replaying] { return replay(context, *replaying); });
   auto comparing = std::make_shared<SimOptions>();
   sim.verb("compare", "Two scenarios side by side", "slipway sim compare a.yaml b.yaml")
       .arguments("FILE", comparing->files, "the two scenarios")

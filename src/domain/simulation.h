@@ -67,7 +67,8 @@ struct SimulatedJob {  // one, or a stream of jobs that are alike
   std::optional<Distribution> gap;   // of a stream: the time between two
   Duration from{0};                  // when the stream begins
   std::optional<Duration> until;
-  std::uint32_t count = 0;  // of a stream; 0: as many as come until then
+  std::uint32_t count = 0;            // of a stream; 0: as many as come until then
+  std::optional<Duration> cancelled;  // when, of one that comes once
 };
 
 struct Simulation {
@@ -121,6 +122,12 @@ struct SimulationFigures {
   std::map<std::string, WorkFigures> users;
   std::uint64_t jobs_refused = 0;
   std::vector<std::string> notes;  // what went another way than the scenario says
+};
+
+// A recording made ready to be run again, and what it came to the first time.
+struct Replay {
+  Simulation simulation;
+  SimulationFigures recorded;
 };
 
 }  // namespace slipway

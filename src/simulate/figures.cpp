@@ -2,12 +2,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "simulate/figures.h"
 #include "simulate/world.h"
 
 namespace slipway::simulate {
 namespace {
+
+void append(std::vector<float>& to, const std::vector<float>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+void add_shares(PoolFigures& pool) {
+  if (pool.core_hours <= 0) return;
+  pool.utilisation = pool.work.core_hours / pool.core_hours;
+  pool.goodput = (pool.work.core_hours - pool.work.core_hours_lost) / pool.core_hours;
+}
+
+}  // namespace
 
 WaitFigures summed_up(std::vector<float>& waits) {
   WaitFigures figures;
@@ -38,17 +52,33 @@ void add(WorkFigures& sum, const WorkFigures& one) {
   sum.core_hours += one.core_hours, sum.core_hours_lost += one.core_hours_lost;
 }
 
-void append(std::vector<float>& to, const std::vector<float>& from) {
-  to.insert(to.end(), from.begin(), from.end());
+void sum_up(const Accounts& accounts, SimulationFigures& figures) {
+  std::vector<float> waits;
+  std::map<std::string, std::vector<float>> pool_waits, user_waits;
+  for (const auto& [key, account] : accounts) {
+    const auto& [pool, user] = key;
+    add(figures.all.work, account.work);
+    add(figures.pools[pool].work, account.work);
+    add(figures.users[user], account.work);
+    append(waits, account.waits);
+    append(pool_waits[pool], account.waits);
+    append(user_waits[user], account.waits);
+  }
+  figures.all.work.waits = summed_up(waits);
+  for (auto& [user, values] : user_waits) figures.users[user].waits = summed_up(values);
+  for (auto& [name, pool] : figures.pools) {
+    pool.work.waits = summed_up(pool_waits[name]);
+    add_shares(pool);
+    figures.all.node_hours_dedicated += pool.node_hours_dedicated;
+    figures.all.node_hours_low_priority += pool.node_hours_low_priority;
+    figures.all.core_hours += pool.core_hours;
+    figures.all.nodes_peak += pool.nodes_peak;
+    figures.all.node_evictions += pool.node_evictions;
+    figures.all.node_failures += pool.node_failures;
+    figures.all.cost += pool.cost;
+  }
+  add_shares(figures.all);
 }
-
-void add_shares(PoolFigures& pool) {
-  if (pool.core_hours <= 0) return;
-  pool.utilisation = pool.work.core_hours / pool.core_hours;
-  pool.goodput = (pool.work.core_hours - pool.work.core_hours_lost) / pool.core_hours;
-}
-
-}  // namespace
 
 SimulationFigures World::figures() {
   for (std::uint32_t id = 0; id < nodes_.size(); ++id) {
@@ -73,24 +103,10 @@ SimulationFigures World::figures() {
     figures.notes.push_back(
         fmt::format("{} jobs had not ended when the simulation did", ledger_.unfinished().size()));
 
-  std::vector<float> waits;
-  std::map<std::string, std::vector<float>> pool_waits, user_waits;
-  for (const auto& [key, account] : ledger_.accounts()) {
-    const auto& [pool, user] = key;
-    add(figures.all.work, account.work);
-    add(figures.pools[pool].work, account.work);
-    add(figures.users[user], account.work);
-    append(waits, account.waits);
-    append(pool_waits[pool], account.waits);
-    append(user_waits[user], account.waits);
-  }
-  figures.all.work.waits = summed_up(waits);
-  for (auto& [user, values] : user_waits) figures.users[user].waits = summed_up(values);
   for (std::size_t p = 0; p < simulation_.pools.size(); ++p) {
     const SimulatedPool& settings = simulation_.pools[p];
     const PoolTally& tally = tallies_[p];
     PoolFigures& pool = figures.pools[settings.request.name];
-    pool.work.waits = summed_up(pool_waits[settings.request.name]);
     pool.node_hours_dedicated = tally.seconds_dedicated / 3600;
     pool.node_hours_low_priority = tally.seconds_low_priority / 3600;
     pool.core_hours = tally.core_seconds / 3600;
@@ -99,16 +115,8 @@ SimulationFigures World::figures() {
     pool.node_failures = tally.failures;
     pool.cost = pool.node_hours_dedicated * settings.price_dedicated +
                 pool.node_hours_low_priority * settings.price_low_priority;
-    add_shares(pool);
-    figures.all.node_hours_dedicated += pool.node_hours_dedicated;
-    figures.all.node_hours_low_priority += pool.node_hours_low_priority;
-    figures.all.core_hours += pool.core_hours;
-    figures.all.nodes_peak += pool.nodes_peak;
-    figures.all.node_evictions += pool.node_evictions;
-    figures.all.node_failures += pool.node_failures;
-    figures.all.cost += pool.cost;
   }
-  add_shares(figures.all);
+  sum_up(ledger_.accounts(), figures);
   return figures;
 }
 

@@ -66,6 +66,8 @@ void World::arrive(std::uint32_t j) {
     Arrived& arrived = arrived_[submitted->job.id];
     arrived = {j, number, now_, stream.dependencies, {}};
     arrived.ready.assign(stream.dependencies.size(), now_);
+    stream.id = submitted->job.id;
+    if (job.cancelled) plan(std::max(now_, simulation_.start + *job.cancelled), Kind::cancel, j);
   } else {
     ++refused_;
     if (notes_.size() < notes_max)

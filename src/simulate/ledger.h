@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "control/store.h"
-#include "domain/simulation.h"
+#include "simulate/figures.h"
 
 namespace slipway::simulate {
 
@@ -18,12 +18,8 @@ class Ledger final : public control::Store {
   std::function<void(JobId, std::uint32_t group)> on_group_done;
   std::function<void(const JobRecord&)> on_job_end;
 
-  struct Account {  // of one user in one pool
-    WorkFigures work;
-    std::vector<float> waits;
-  };
   Account& account(const std::string& pool, const std::string& user) { return accounts_[{pool, user}]; }
-  const std::map<std::pair<std::string, std::string>, Account>& accounts() const { return accounts_; }
+  const Accounts& accounts() const { return accounts_; }
   // Of a job that has not ended.
   const JobRecord* live_job(JobId job) const;
   const std::map<JobId, JobRecord> unfinished() const;
@@ -73,7 +69,7 @@ class Ledger final : public control::Store {
   void end(const JobRecord& job);
 
   std::unordered_map<JobId, LiveJob> jobs_;
-  std::map<std::pair<std::string, std::string>, Account> accounts_;  // by pool and user
+  Accounts accounts_;
 };
 
 }  // namespace slipway::simulate

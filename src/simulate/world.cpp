@@ -100,6 +100,12 @@ Result<void> World::settle() {
 
 void World::happen(const Event& event) {
   if (event.kind == Kind::arrive) return arrive(event.subject);
+  if (event.kind == Kind::cancel) {
+    if (arrived_.contains(streams_[event.subject].id))
+      (void)controller_->cancel({simulation_.jobs[event.subject].user, "default"}, streams_[event.subject].id,
+                                "");
+    return;
+  }
   if (event.kind == Kind::leave) return leave(event.subject);
   if (nodes_[event.subject].life != event.life) return;
   switch (event.kind) {
@@ -109,6 +115,7 @@ void World::happen(const Event& event) {
     case Kind::evict: return evict(event.subject);
     case Kind::fail: return break_down(event.subject);
     case Kind::arrive:
+    case Kind::cancel:
     case Kind::leave: break;
   }
 }

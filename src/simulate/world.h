@@ -22,7 +22,7 @@ class World {
   Result<SimulationFigures> run();
 
  private:
-  enum class Kind : std::uint8_t { arrive, boot, begin, end, evict, fail, leave };
+  enum class Kind : std::uint8_t { arrive, cancel, boot, begin, end, evict, fail, leave };
   struct Event {
     TimePoint at;
     std::uint64_t sequence;  // what was planned first happens first
@@ -51,6 +51,7 @@ class World {
     std::uint32_t submitted = 0;
     std::size_t next = 0;  // in its list of times
     TimePoint last;
+    JobId id;  // of the last one
     Random random{0};
     std::vector<std::vector<std::uint32_t>> dependents;  // by entry of its list of tasks
     std::vector<std::uint32_t> dependencies;             // how many each has

@@ -115,28 +115,45 @@ Result<void> read_happenings(FieldReader& reader, SimulatedPool& pool) {
   return {};
 }
 
-Result<SimulatedPool> read_pool(const Value& value, const std::string& document, const std::string& path) {
+// Over what `pool` has already; whoever names no number of nodes keeps those it has.
+Result<SimulatedPool> read_pool_over(const Value& value, const std::string& document, const std::string& path,
+                                     SimulatedPool pool) {
   FieldReader reader(value, document, path);
-  SimulatedPool pool;
-  pool.request.name = reader.text("name");
+  pool.request.name = reader.text("name", pool.request.name);
   const bool has_types = reader.has("dedicated") || reader.has("low_priority");
   if (reader.has("nodes") && has_types)
     reader.problem(value, fmt::format("{} has both nodes and dedicated or low_priority", path),
                    "nodes: 4 means dedicated: 4; keep one");
-  const std::int64_t nodes = reader.integer("nodes", 0, nodes_max, has_types ? 0 : 1);
-  pool.request.dedicated = static_cast<std::uint32_t>(reader.integer("dedicated", 0, nodes_max, nodes));
-  pool.request.low_priority = static_cast<std::uint32_t>(reader.integer("low_priority", 0, nodes_max, 0));
-  const Resources per_node = read_resources(reader, {.cores = 1000, .memory = 4ull << 30, .gpus = 0});
+  const auto count = [&](std::string_view key) {
+    return static_cast<std::uint32_t>(reader.integer(key, 0, nodes_max, 0));
+  };
+  if (reader.has("nodes") || has_types) {
+    pool.recorded.clear();
+    pool.request.dedicated = count(reader.has("nodes") ? "nodes" : "dedicated");
+    pool.request.low_priority = count("low_priority");
+  }
+  const Resources had{pool.request.cores_per_node.value_or(1000),
+                      pool.request.memory_per_node.value_or(4ull << 30),
+                      pool.request.gpus_per_node.value_or(0)};
+  const Resources per_node = read_resources(reader, had);
   pool.request.cores_per_node = per_node.cores;
   pool.request.memory_per_node = per_node.memory;
   pool.request.gpus_per_node = per_node.gpus;
-  pool.start_up = read_distribution(reader, "start_up", {});
+  if (per_node != had)
+    for (RecordedNode& node : pool.recorded) node.total = per_node;
+  pool.start_up = read_distribution(reader, "start_up", pool.start_up);
   if (auto read = read_happenings(reader, pool); !read) return fail(read.error());
   if (pool.request.name.empty())
     reader.problem(value, fmt::format("{} has no name", path), "give it one: name: lab");
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   if (auto named = validate_name("pool", pool.request.name); !named) return fail(named.error());
   return pool;
+}
+
+Result<SimulatedPool> read_pool(const Value& value, const std::string& document, const std::string& path) {
+  SimulatedPool pool;
+  pool.request.dedicated = 1;
+  return read_pool_over(value, document, path, std::move(pool));
 }
 
 Result<void> read_task(const Value& value, const std::string& document, const std::string& path,
@@ -286,6 +303,35 @@ Result<Simulation> parse_simulation(std::string_view yaml, std::string_view name
   if (auto read = read_list(reader, "jobs", read_job, simulation.jobs); !read) return fail(read.error());
   if (auto checked = check_pools(simulation, reader.document()); !checked) return fail(checked.error());
   return simulation;
+}
+
+Result<void> apply_policy(std::string_view yaml, std::string_view name, Simulation& simulation) {
+  const auto root = parse_yaml(yaml, name);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, std::string(name), "");
+  const Value* pools = reader.value("pools");
+  if (auto finished = reader.finish(); !finished) return finished;
+  if (!pools || pools->kind != Value::Kind::list)
+    return fail(ErrorCode::invalid, fmt::format("{} has no list of pools", name),
+                "say which pools are to be changed, and how: pools: [{name: lab, nodes: 8}]");
+  for (std::size_t i = 0; i < pools->items.size(); ++i) {
+    const Value* called = pools->items[i].find("name");
+    const auto same =
+        std::find_if(simulation.pools.begin(), simulation.pools.end(),
+                     [&](const SimulatedPool& pool) { return called && pool.request.name == called->text; });
+    if (same == simulation.pools.end()) {
+      std::vector<std::string> names;
+      for (const SimulatedPool& pool : simulation.pools) names.push_back(pool.request.name);
+      return fail(ErrorCode::invalid,
+                  fmt::format("{} line {}: there is no pool {} in the recording", name, pools->items[i].line,
+                              called ? called->text.substr(0, 100) : "without a name"),
+                  fmt::format("the pools are {}", fmt::join(names, ", ")));
+    }
+    auto changed = read_pool_over(pools->items[i], reader.document(), fmt::format("pools[{}]", i), *same);
+    if (!changed) return fail(changed.error());
+    *same = std::move(*changed);
+  }
+  return {};
 }
 
 }  // namespace slipway::wire
