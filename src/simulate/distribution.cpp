@@ -13,9 +13,10 @@ double normal(Random& random) {
   return radius * std::cos(2 * std::numbers::pi * random.unit());
 }
 
-}  // namespace
+// What is longer than any simulation is cut, so that times can be added up.
+constexpr double seconds_max = 1e10;
 
-double draw(const Distribution& distribution, Random& random) {
+double drawn(const Distribution& distribution, Random& random) {
   const double first = distribution.first, second = distribution.second;
   switch (distribution.kind) {
     case Distribution::Kind::fixed: return first;
@@ -25,6 +26,12 @@ double draw(const Distribution& distribution, Random& random) {
     case Distribution::Kind::exponential: return -first * std::log(1 - random.unit());
   }
   return first;
+}
+
+}  // namespace
+
+double draw(const Distribution& distribution, Random& random) {
+  return std::min(drawn(distribution, random), seconds_max);
 }
 
 std::uint64_t mixed(std::initializer_list<std::uint64_t> parts) {

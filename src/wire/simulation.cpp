@@ -210,7 +210,8 @@ void read_arrivals(FieldReader& reader, const Value& value, SimulatedJob& job) {
     reader.problem(value, fmt::format("the jobs of {} never end", reader.path()),
                    "say how many: count: 100, or for how long: until: 8h");
   // Whoever means a stream of nothing between two jobs must say how many there are.
-  const double mean = job.gap ? job.gap->first : 0;
+  const bool is_uniform = job.gap && job.gap->kind == Distribution::Kind::uniform;
+  const double mean = !job.gap ? 0 : is_uniform ? (job.gap->first + job.gap->second) / 2 : job.gap->first;
   const double lasts = job.until ? seconds(*job.until - job.from) : 0;
   if (job.gap && job.count == 0 && lasts > mean * static_cast<double>(Simulation::jobs_max))
     reader.problem(value, fmt::format("{} would be more than {} jobs", reader.path(), Simulation::jobs_max),

@@ -1,0 +1,261 @@
+#include "simulate/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "simulate/distribution.h"
+#include "wire/recording.h"
+#include "wire/simulation.h"
+
+namespace slipway::simulate {
+namespace {
+
+SimulationFigures simulated(const std::string& yaml, std::uint64_t seed = 1) {
+  auto simulation = wire::parse_simulation(yaml, "test");
+  EXPECT_TRUE(simulation) << simulation.error().what;
+  simulation->seed = seed;
+  auto figures = run(*simulation);
+  EXPECT_TRUE(figures) << figures.error().what;
+  return *figures;
+}
+
+TEST(Distribution, MeansAndBounds) {
+  using Kind = Distribution::Kind;
+  struct Row {
+    const char* rule;
+    Distribution distribution;
+    double mean, low, high;
+  };
+  const Row rows[] = {
+      {"fixed", {Kind::fixed, 10, 0}, 10, 10, 10},
+      {"uniform", {Kind::uniform, 5, 15}, 10, 5, 15},
+      {"normal", {Kind::normal, 10, 2}, 10, 0, 30},
+      {"what would be below 0 is 0", {Kind::normal, 0, 1}, 0.399, 0, 10},
+      {"lognormal", {Kind::lognormal, 10, 0.5}, 10 * std::exp(0.125), 0, 200},
+      {"exponential", {Kind::exponential, 10, 0}, 10, 0, 400},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.rule);
+    Random random(7);
+    double sum = 0;
+    constexpr int draws = 100'000;
+    for (int i = 0; i < draws; ++i) {
+      const double drawn = draw(row.distribution, random);
+      ASSERT_GE(drawn, row.low);
+      ASSERT_LE(drawn, row.high);
+      sum += drawn;
+    }
+    EXPECT_NEAR(sum / draws, row.mean, 0.02 * row.mean + 0.01);
+  }
+}
+
+struct Row {
+  const char* rule;
+  const char* yaml;
+  double makespan;
+  WaitFigures waits;
+  double utilisation = 1;
+};
+
+// Scenarios small enough to be worked out by hand.
+TEST(Simulation, ByHand) {
+  const Row rows[] = {
+      {"two nodes, four tasks",
+       R"(
+pools: [{name: lab, nodes: 2}]
+jobs: [{tasks: [{name: t, count: 4, duration: 10s}]}])",
+       20,
+       {4, 5, 0, 10, 10}},
+      {"a node with two cores is as good",
+       R"(
+pools: [{name: lab, nodes: 1, cores: 2}]
+jobs: [{tasks: [{name: t, count: 4, duration: 10s}]}])",
+       20,
+       {4, 5, 0, 10, 10}},
+      {"nodes take their time",
+       R"(
+pools: [{name: lab, nodes: 2, start_up: 30s}]
+jobs: [{tasks: [{name: t, count: 2, duration: 10s}]}])",
+       40,
+       {2, 30, 30, 30, 30}},
+      {"a gang waits for all its nodes",
+       R"(
+pools: [{name: lab, nodes: 2}]
+jobs:
+- {name: first, tasks: [{name: t, duration: 10s}]}
+- {name: gang, at: 1s, tasks: [{name: g, nodes: 2, duration: 5s}]})",
+       15,
+       {2, 4.5, 0, 9, 9},
+       20.0 / 30},
+      {"priority goes first",
+       R"(
+pools: [{name: lab, nodes: 1}]
+jobs:
+- {name: low, tasks: [{name: t, count: 2, duration: 10s}]}
+- {name: high, at: 1s, priority: 5, tasks: [{name: t, duration: 10s}]})",
+       30,
+       {3, 29.0 / 3, 9, 20, 20}},
+      {"what depends waits from when it could run",
+       R"(
+pools: [{name: lab, nodes: 2}]
+jobs: [{tasks: [{name: a, duration: 10s}, {name: b, duration: 5s, depends_on: a}]}])",
+       15,
+       {2, 0, 0, 0, 0},
+       0.5},
+      {"a stream on the clock",
+       R"(
+pools: [{name: lab, nodes: 1}]
+jobs: [{every: 10s, count: 3, tasks: [{name: t, duration: 10s}]}])",
+       30,
+       {3, 0, 0, 0, 0}},
+      {"a stream until a time",
+       R"(
+pools: [{name: lab, nodes: 1}]
+jobs: [{every: 20s, until: 45s, tasks: [{name: t, duration: 10s}]}])",
+       50,
+       {3, 0, 0, 0, 0},
+       0.6},
+      {"GPUs count",
+       R"(
+pools: [{name: lab, nodes: 1, cores: 4, gpus: 2}]
+jobs: [{tasks: [{name: t, count: 4, gpus: 1, duration: 10s}]}])",
+       20,
+       {4, 5, 0, 10, 10},
+       0.5},
+      {"the time limit ends it",
+       R"(
+pools: [{name: lab, nodes: 1}]
+jobs: [{tasks: [{name: t, duration: 1h, max_wall_time: 10s}]}])",
+       10,
+       {1, 0, 0, 0, 0}},
+      {"placing takes a moment",
+       R"(
+start_delay: 1s
+pools: [{name: lab, nodes: 1}]
+jobs: [{tasks: [{name: t, count: 2, duration: 9s}]}])",
+       20,
+       {2, 6, 1, 11, 11},
+       0.9},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.rule);
+    const SimulationFigures figures = simulated(row.yaml);
+    EXPECT_NEAR(figures.makespan, row.makespan, 1e-3);
+    const WaitFigures& waits = figures.all.work.waits;
+    EXPECT_EQ(waits.count, row.waits.count);
+    EXPECT_NEAR(waits.mean, row.waits.mean, 1e-3);
+    EXPECT_NEAR(waits.p50, row.waits.p50, 1e-3);
+    EXPECT_NEAR(waits.p95, row.waits.p95, 1e-3);
+    EXPECT_NEAR(waits.max, row.waits.max, 1e-3);
+    EXPECT_NEAR(figures.all.utilisation, row.utilisation, 1e-3);
+  }
+}
+
+constexpr const char* busy_week = R"(
+pools:
+- {name: lab, nodes: 8, cores: 4, start_up: {uniform: [20s, 60s]}, price: {dedicated: 2}, failures: {every: 4h, repair: 10m}}
+jobs:
+- {name: sweep, user: ana, per_hour: 12, until: 6h, tasks: [{name: t, count: 20, duration: {lognormal: [5m, 0.7]}, fails: 0.05, retries: 3}]}
+- {name: gang, user: bob, priority: 5, every: 40m, count: 6, tasks: [{name: g, nodes: 4, processes_per_node: 4, duration: {normal: [20m, 3m]}}]}
+)";
+
+TEST(Simulation, SameSeedSameFigures) {
+  const std::string first = wire::format(simulated(busy_week, 7));
+  EXPECT_EQ(first, wire::format(simulated(busy_week, 7)));
+  EXPECT_NE(first, wire::format(simulated(busy_week, 8)));
+}
+
+// A task takes as long in a larger pool, in whatever order tasks are placed there: so two pools can be
+// compared.
+TEST(Simulation, ThePoolDoesNotChangeTheWork) {
+  const std::string yaml = R"(
+pools: [{name: lab, nodes: NODES}]
+jobs: [{tasks: [{name: t, count: 50, duration: {exponential: 10s}, fails: 0.3, retries: 9}]}])";
+  const auto with = [&](const std::string& nodes) {
+    std::string text = yaml;
+    return simulated(text.replace(text.find("NODES"), 5, nodes)).all.work;
+  };
+  const WorkFigures small = with("3"), large = with("40");
+  EXPECT_NEAR(small.core_hours, large.core_hours, 1e-9);
+  EXPECT_EQ(small.retries, large.retries);
+  EXPECT_GT(small.waits.mean, large.waits.mean);
+}
+
+TEST(Simulation, TotalsAddUp) {
+  const SimulationFigures figures = simulated(busy_week, 3);
+  const WorkFigures& work = figures.all.work;
+  EXPECT_EQ(work.tasks.succeeded + work.tasks.failed, work.waits.count);
+  EXPECT_EQ(work.attempts, work.waits.count + work.retries + work.evicted + work.lost);
+  EXPECT_GT(figures.all.node_failures, 0u);
+  EXPECT_GT(work.lost, 0u);
+  EXPECT_LT(figures.all.goodput, figures.all.utilisation);
+  EXPECT_NEAR(figures.users.at("ana").core_hours + figures.users.at("bob").core_hours, work.core_hours, 1e-9);
+  EXPECT_NEAR(figures.all.cost, 2 * figures.all.node_hours_dedicated, 1e-9);
+  EXPECT_TRUE(figures.notes.empty());
+}
+
+// Failing nodes cost work; checkpoints save most of it; and nobody's retries are used up.
+TEST(Simulation, CheckpointsSaveWork) {
+  const std::string yaml = R"(
+pools: [{name: lab, nodes: 4, failures: {every: 2h, repair: 1m}}]
+jobs: [{tasks: [{name: t, count: 8, duration: 6h CHECKPOINT}]}])";
+  const auto with = [&](const std::string& checkpoint) {
+    std::string text = yaml;
+    return simulated(text.replace(text.find(" CHECKPOINT"), 11, checkpoint), 5);
+  };
+  const SimulationFigures without = with(""), saved = with(", checkpoint_every: 10m");
+  for (const SimulationFigures* figures : {&without, &saved}) {
+    EXPECT_EQ(figures->all.work.tasks.succeeded, 8u);
+    EXPECT_EQ(figures->all.work.retries, 0u);
+    EXPECT_GT(figures->all.work.lost, 0u);
+  }
+  EXPECT_LT(saved.makespan, without.makespan);
+  EXPECT_LT(saved.all.work.core_hours_lost, without.all.work.core_hours_lost / 3);
+  // What was done and not lost is what there was to do.
+  EXPECT_NEAR(saved.all.work.core_hours - saved.all.work.core_hours_lost, 48, 0.01);
+  EXPECT_NEAR(without.all.work.core_hours - without.all.work.core_hours_lost, 48, 0.01);
+}
+
+TEST(Simulation, EndsWhenItIsTold) {
+  const SimulationFigures figures = simulated(R"(
+until: 1h
+pools: [{name: lab, nodes: 1}]
+jobs: [{tasks: [{name: t, count: 3, duration: 25m}]}])");
+  EXPECT_EQ(figures.all.work.jobs_unfinished, 1u);
+  EXPECT_EQ(figures.all.work.tasks.succeeded, 2u);
+  EXPECT_EQ(figures.all.work.tasks.active, 1u);
+  ASSERT_EQ(figures.notes.size(), 1u);
+}
+
+TEST(Replay, RepeatsWhatWasRecorded) {
+  const std::string lines = R"({"kind": "recording", "recording": {"version": 1}}
+{"kind": "pool", "pool": {"name": "lab", "cores_per_node": 1, "memory_per_node": 1024}}
+{"kind": "node", "node": {"name": "lab-1", "cores": 1, "memory": 1024, "gpus": 0}}
+{"kind": "event", "event": {"kind": "node.joined", "node": "lab-1", "pool": "lab", "time": "2026-03-02T09:00:00Z"}}
+{"kind": "later", "later": {"what": "is not known is passed over"}}
+{"kind": "job", "job": {"id": "job_1", "name": "a", "pool": "lab", "state": "succeeded", "submitted_by": "ana", "submitted_at": "2026-03-02T10:00:00Z", "ended_at": "2026-03-02T10:00:31Z", "tasks": {"succeeded": 2}, "spec": {"tasks": [{"name": "t", "count": 2, "command": "true", "retries": 1}]}}}
+{"kind": "attempt", "job": "job_1", "attempt": {"task": "t[0]", "attempt": 1, "nodes": ["lab-1"], "placed_at": "2026-03-02T10:00:00Z", "started_at": "2026-03-02T10:00:00Z", "ended_at": "2026-03-02T10:00:10Z", "end": "exited", "exit_code": 0}}
+{"kind": "attempt", "job": "job_1", "attempt": {"task": "t[1]", "attempt": 1, "nodes": ["lab-1"], "placed_at": "2026-03-02T10:00:10Z", "started_at": "2026-03-02T10:00:10Z", "ended_at": "2026-03-02T10:00:15Z", "end": "exited", "exit_code": 3}}
+{"kind": "attempt", "job": "job_1", "attempt": {"task": "t[1]", "attempt": 2, "nodes": ["lab-1"], "placed_at": "2026-03-02T10:00:15Z", "started_at": "2026-03-02T10:00:15Z", "ended_at": "2026-03-02T10:00:31Z", "end": "exited", "exit_code": 0}}
+)";
+  const auto recording = wire::parse_recording(lines, "events.jsonl");
+  ASSERT_TRUE(recording) << recording.error().what;
+  auto replay = replay_of(*recording);
+  ASSERT_TRUE(replay) << replay.error().what;
+  auto predicted = run(replay->simulation);
+  ASSERT_TRUE(predicted);
+  for (const SimulationFigures* figures : {&replay->recorded, &*predicted}) {
+    EXPECT_NEAR(figures->makespan, 31, 0.3);  // the wait before a retry is drawn anew
+    EXPECT_NEAR(figures->all.work.waits.mean, 5, 0.01);
+    EXPECT_EQ(figures->all.work.retries, 1u);
+    EXPECT_EQ(figures->all.work.attempts, 3u);
+    EXPECT_EQ(figures->all.work.tasks.succeeded, 2u);
+    EXPECT_NEAR(figures->all.utilisation, 1, 0.01);
+  }
+  ASSERT_TRUE(wire::apply_policy("pools: [{name: lab, nodes: 2}]", "policy.yaml", replay->simulation));
+  EXPECT_NEAR(run(replay->simulation)->makespan, 21, 0.3);
+}
+
+}  // namespace
+}  // namespace slipway::simulate
