@@ -41,6 +41,7 @@ void World::follow_wanted_nodes() {
     Node& node = nodes_[id];
     node.wanted = true;
     if (node.is_coming || node.is_up) continue;
+    node.low_priority = record.low_priority;
     node.is_coming = true;
     plan(after(draw(simulation_.pools[pool].start_up, node.random)), Kind::boot, id, ++node.life);
   }
@@ -112,9 +113,12 @@ void World::leave(std::uint32_t id) {
   controller_->node_is_lost(node_caller, nodes_[id].name, "it went");
 }
 
+// What runs there is told and stops; then the node goes, and the pool asks for another in its place.
 void World::evict(std::uint32_t id) {
-  ++tallies_[nodes_[id].pool].evictions;
-  break_down(id);
+  const Node& node = nodes_[id];
+  const SimulatedPool& pool = simulation_.pools[node.pool];
+  if (controller_->evict_node(node_caller, node.name, pool.notice, "somebody else pays more"))
+    ++tallies_[node.pool].evictions;
 }
 
 Report& World::report_of(std::uint32_t id) {

@@ -217,6 +217,44 @@ jobs: [{tasks: [{name: t, count: 8, duration: 6h CHECKPOINT}]}])";
   EXPECT_NEAR(without.all.work.core_hours - without.all.work.core_hours_lost, 48, 0.01);
 }
 
+// Nodes that are taken away come again, at a price; who is told in time and checkpoints loses nothing.
+TEST(Simulation, EvictionsCostWorkButNoRetries) {
+  const std::string yaml = R"(
+pools: [{name: lab, low_priority: 4, evictions: {every: 1h, notice: 30s}, start_up: 1m, price: {low_priority: 0.5}}]
+jobs: [{tasks: [{name: t, count: 8, duration: 2h CHECKPOINT}]}])";
+  const auto with = [&](const std::string& checkpoint) {
+    std::string text = yaml;
+    return simulated(text.replace(text.find(" CHECKPOINT"), 11, checkpoint), 5);
+  };
+  const SimulationFigures without = with(""), saved = with(", checkpoint_every: 10m");
+  for (const SimulationFigures* figures : {&without, &saved}) {
+    EXPECT_EQ(figures->all.work.tasks.succeeded, 8u);
+    EXPECT_EQ(figures->all.work.retries, 0u);
+    EXPECT_GT(figures->all.work.evicted, 0u);
+    EXPECT_GE(figures->all.node_evictions, figures->all.work.evicted);
+    EXPECT_EQ(figures->all.nodes_peak, 4u);
+    EXPECT_EQ(figures->all.node_hours_dedicated, 0);
+    EXPECT_NEAR(figures->all.cost, figures->all.node_hours_low_priority / 2, 1e-9);
+    EXPECT_NEAR(figures->all.work.core_hours - figures->all.work.core_hours_lost, 16, 0.01);
+  }
+  EXPECT_GT(without.all.work.core_hours_lost, 1);
+  EXPECT_NEAR(saved.all.work.core_hours_lost, 0, 1e-6);
+  EXPECT_LT(saved.makespan, without.makespan);
+}
+
+TEST(Simulation, DemandBringsNodesAndTakesThemAway) {
+  const SimulationFigures figures = simulated(R"(
+pools: [{name: lab, min: 0, max: 4, idle_timeout: 1m, start_up: 30s}]
+jobs:
+- {name: burst, tasks: [{name: t, count: 8, duration: 10m}]}
+- {name: later, at: 2h, tasks: [{name: t, duration: 10m}]})");
+  EXPECT_EQ(figures.all.nodes_peak, 4u);
+  EXPECT_EQ(figures.all.work.tasks.succeeded, 9u);
+  EXPECT_NEAR(figures.makespan, 7200 + 630, 5);
+  // Four nodes for 21 minutes and one for 10: not for the two hours between.
+  EXPECT_NEAR(figures.all.node_hours_dedicated, (4 * 21 + 10) / 60.0, 0.1);
+}
+
 TEST(Simulation, EndsWhenItIsTold) {
   const SimulationFigures figures = simulated(R"(
 until: 1h

@@ -46,7 +46,13 @@ void World::plan(TimePoint at, Kind kind, std::uint32_t subject, std::uint32_t l
 }
 
 Result<void> World::begin() {
-  auto controller = control::Controller::load(ledger_, {}, simulation_.seed, now_);
+  control::Settings settings;
+  // Samples are for formulas and scenarios; taken for nobody, they would be most of the work.
+  if (std::none_of(simulation_.pools.begin(), simulation_.pools.end(), [](const SimulatedPool& pool) {
+        return pool.request.autoscale && pool.request.autoscale->by != ScaleBy::demand;
+      }))
+    settings.sample_every = Duration(0);
+  auto controller = control::Controller::load(ledger_, settings, simulation_.seed, now_);
   if (!controller) return fail(controller.error());
   controller_ = std::move(*controller);
   controller_->set_now(now_);

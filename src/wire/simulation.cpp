@@ -115,6 +115,27 @@ Result<void> read_happenings(FieldReader& reader, SimulatedPool& pool) {
   return {};
 }
 
+// Between min and max by the work that waits; and how tasks are spread over what is there.
+void read_scaling(FieldReader& reader, PoolRequest& request) {
+  const auto count = [&](std::string_view key) {
+    return static_cast<std::uint32_t>(reader.integer(key, 0, nodes_max, 0));
+  };
+  if (reader.has("min")) request.min = count("min");
+  if (reader.has("max")) request.max = count("max");
+  if (request.min.value_or(0) > request.max.value_or(0))
+    reader.problem(*reader.value("min"), fmt::format("{} is over max", below(reader, "min")),
+                   "say both: min: 0 and max: 8");
+  if (reader.has("idle_timeout")) request.idle_timeout = read_time(reader, "idle_timeout", Duration(0));
+  if (reader.has("slots_per_node")) request.slots_per_node = count("slots_per_node");
+  if (const Value* fill = reader.value("fill")) {
+    request.fill = parse_fill(fill->text);
+    if (!request.fill)
+      reader.problem(*fill,
+                     fmt::format("{} cannot be '{}'", below(reader, "fill"), fill->text.substr(0, 100)),
+                     "it is pack or spread");
+  }
+}
+
 // Over what `pool` has already; whoever names no number of nodes keeps those it has.
 Result<SimulatedPool> read_pool_over(const Value& value, const std::string& document, const std::string& path,
                                      SimulatedPool pool) {
@@ -132,6 +153,9 @@ Result<SimulatedPool> read_pool_over(const Value& value, const std::string& docu
     pool.request.dedicated = count(reader.has("nodes") ? "nodes" : "dedicated");
     pool.request.low_priority = count("low_priority");
   }
+  if (reader.has("max") && !reader.has("nodes") && !has_types && pool.recorded.empty())
+    pool.request.dedicated = 0;
+  read_scaling(reader, pool.request);
   const Resources had{pool.request.cores_per_node.value_or(1000),
                       pool.request.memory_per_node.value_or(4ull << 30),
                       pool.request.gpus_per_node.value_or(0)};

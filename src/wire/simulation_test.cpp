@@ -98,6 +98,8 @@ TEST(SimulationFile, SaysWhatIsWrong) {
       {"until: 40000d\n" + job(""), "until is more than ten years", "30d"},
       {pool("nods: 3"), "line 2: unknown key 'nods' in pools[0]", "did you mean 'nodes'?"},
       {pool("nodes: -1"), "pools[0].nodes should be a whole number from 0", ""},
+      {pool("min: 3, max: 2"), "pools[0].min is over max", "max: 8"},
+      {pool("fill: up"), "pools[0].fill cannot be 'up'", "pack or spread"},
       {pool("nodes: 1, dedicated: 1"), "both nodes and dedicated", "keep one"},
       {pool("start_up: {uniform: [2m, 1m]}"), "pools[0].start_up is not a distribution", "uniform"},
       {pool("evictions: {notice: 1m}"), "pools[0].evictions says not how often", "every: 6h"},
