@@ -82,8 +82,9 @@ class Controller {
   struct Evaluation {
     formula::Outcome outcome;
     AutoscaleRun run;
+    std::string why;  // where a scenario says so
   };
-  // What a formula (the pool's own where none is given) would say now; nothing is changed.
+  // What a formula (the pool's own, or its scenario, where none is given) would say now; nothing is changed.
   Result<Evaluation> evaluate_autoscale(const Caller& caller, const std::string& name,
                                         const std::optional<std::string>& text) const;
 
@@ -100,8 +101,8 @@ class Controller {
   void hello(SessionId session, const Caller& caller, const Hello& hello);
   void report(SessionId session, const Report& report);
   void disconnected(SessionId session);
-  // Somebody who knows, a provisioner, says that the machine is gone: it is not waited for. A node that is lost
-  // already or that nobody knows is no news.
+  // Somebody who knows, a provisioner, says that the machine is gone: it is not waited for. A node that is
+  // lost already or that nobody knows is no news.
   void node_is_lost(const Caller& caller, const std::string& name, const std::string& why);
 
   // -- jobs
@@ -425,7 +426,9 @@ class Controller {
   std::vector<sched::Waiting> waiting_work(const Pool& pool) const;
   void scale_by_demand(const std::string& key, Pool& pool);
   void drop_idle_nodes(const std::string& key, Pool& pool, std::uint32_t needed);
+  std::vector<formula::Sample> samples_of(const Pool& pool, formula::Metric metric) const;
   Evaluation evaluate(const Pool& pool, const std::string& text) const;
+  Evaluation evaluate_scenario(const Pool& pool) const;
   std::uint32_t slots_of(const Pool& pool) const;
   void run_autoscale(const std::string& key, Pool& pool);
   void set_target(const std::string& key, Pool& pool, NodeCounts wanted, Deallocation rule,

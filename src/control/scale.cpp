@@ -7,6 +7,7 @@
 
 #include "control/controller.h"
 #include "sched/demand.h"
+#include "sched/scenario.h"
 
 namespace slipway::control {
 namespace {
@@ -27,11 +28,13 @@ std::string_view code_of(formula::FaultCode code) {
   return "";
 }
 
+// The two have the same values in the same order.
 Deallocation rule_of(formula::Deallocation option) { return static_cast<Deallocation>(option); }
 
 }  // namespace
 
 Result<void> Controller::check_formula(const Autoscale& autoscale) {
+  if (autoscale.by == ScaleBy::scenario) return validate(autoscale.scenario);
   if (autoscale.by != ScaleBy::formula) return {};
   if (autoscale.formula.empty())
     return fail(ErrorCode::invalid, "the formula is empty", "docs/guide/autoscale.md has examples");
@@ -131,6 +134,15 @@ void Controller::drop_idle_nodes(const std::string& key, Pool& pool, std::uint32
 
 // ── formulas ──
 
+std::vector<formula::Sample> Controller::samples_of(const Pool& pool, Metric metric) const {
+  std::vector<formula::Sample> samples;
+  for (const SampleRun& run : pool.samples)
+    for (std::uint32_t i = 0; i < run.count; ++i)
+      samples.push_back(
+          {run.first + settings_.sample_every * i, run.values[static_cast<std::size_t>(metric)]});
+  return samples;
+}
+
 Controller::Evaluation Controller::evaluate(const Pool& pool, const std::string& text) const {
   std::array<std::vector<formula::Sample>, formula::metric_count> samples;
   formula::Inputs inputs;
@@ -143,9 +155,7 @@ Controller::Evaluation Controller::evaluate(const Pool& pool, const std::string&
   inputs.period = settings_.sample_every;
   inputs.seed = static_cast<std::uint64_t>(now_.time_since_epoch().count());
   for (std::size_t metric = 0; metric < formula::metric_count; ++metric) {
-    for (const SampleRun& run : pool.samples)
-      for (std::uint32_t i = 0; i < run.count; ++i)
-        samples[metric].push_back({run.first + settings_.sample_every * i, run.values[metric]});
+    samples[metric] = samples_of(pool, static_cast<Metric>(metric));
     inputs.samples[metric] = samples[metric];
   }
   const auto parsed = formula::parse(text);
@@ -161,6 +171,44 @@ Controller::Evaluation Controller::evaluate(const Pool& pool, const std::string&
                                                               : code_of(fault->code));
     evaluation.run.error = formula::describe(*fault);
   }
+  return evaluation;
+}
+
+// In the words of a formula's outcome, so that both are shown alike.
+Controller::Evaluation Controller::evaluate_scenario(const Pool& pool) const {
+  const Scenario& scenario = pool.record.autoscale.scenario;
+  const auto seen = [&](Metric metric) {
+    std::vector<sched::ScenarioSample> samples;
+    for (const formula::Sample& sample : samples_of(pool, metric))
+      samples.push_back({sample.time, sample.value});
+    return samples;
+  };
+  const auto tasks =
+      seen(scenario.name == ScenarioName::pending_tasks ? Metric::pending_tasks : Metric::active_tasks);
+  const auto preempted = seen(Metric::preempted_node_count);
+  const auto targets = sched::evaluate(scenario, {now_,
+                                                  tasks,
+                                                  preempted,
+                                                  settings_.sample_every,
+                                                  {pool.present.dedicated, pool.present.low_priority},
+                                                  slots_of(pool)});
+  Evaluation evaluation;
+  formula::Outcome& outcome = evaluation.outcome;
+  evaluation.run.time = now_;
+  if (!targets) {
+    outcome.targets = {static_cast<std::int32_t>(pool.record.target.dedicated),
+                       static_cast<std::int32_t>(pool.record.target.low_priority)};
+    outcome.fault = formula::Fault{
+        formula::FaultCode::insufficient_samples, {}, targets.error().what, targets.error().hint};
+    evaluation.run.error_code = code_of(formula::FaultCode::insufficient_samples);
+    evaluation.run.error = targets.error().what;
+  } else {
+    outcome.targets = {static_cast<std::int32_t>(targets->nodes.dedicated),
+                       static_cast<std::int32_t>(targets->nodes.low_priority)};
+    outcome.deallocation = static_cast<formula::Deallocation>(targets->deallocation);
+    evaluation.why = targets->why;
+  }
+  evaluation.run.results = formula::format_results(outcome);
   return evaluation;
 }
 
@@ -183,16 +231,18 @@ Result<Controller::Evaluation> Controller::evaluate_autoscale(const Caller& call
 
 void Controller::run_autoscale(const std::string& key, Pool& pool) {
   const Autoscale& scale = pool.record.autoscale;
-  if (scale.by != ScaleBy::formula || pool.record.deleting || pool.evaluate_at > now_) return;
+  const bool is_scenario = scale.by == ScaleBy::scenario;
+  if ((scale.by != ScaleBy::formula && !is_scenario) || pool.record.deleting || pool.evaluate_at > now_)
+    return;
   pool.evaluate_at = now_ + scale.interval;
   timers_.insert({pool.evaluate_at, TimerKind::evaluate, {}, {}, key});
-  const Evaluation evaluation = evaluate(pool, scale.formula);
+  const Evaluation evaluation = is_scenario ? evaluate_scenario(pool) : evaluate(pool, scale.formula);
+  const std::string_view by = to_string(scale.by);
   const bool failed = !evaluation.run.error_code.empty();
   if (failed && evaluation.run.error != pool.record.last_run.error)
-    event_in(
-        pool.record.workspace, "pool.autoscale_failed",
-        fmt::format("the formula of pool {} changed nothing: {}", pool.record.name, evaluation.run.error), {},
-        pool.record.name);
+    event_in(pool.record.workspace, "pool.autoscale_failed",
+             fmt::format("the {} of pool {} changed nothing: {}", by, pool.record.name, evaluation.run.error),
+             {}, pool.record.name);
   pool.record.last_run = evaluation.run;
   touch(pool);
   if (failed) return;
@@ -200,7 +250,8 @@ void Controller::run_autoscale(const std::string& key, Pool& pool) {
   set_target(key, pool,
              {static_cast<std::uint32_t>(wanted.dedicated), static_cast<std::uint32_t>(wanted.low_priority)},
              rule_of(evaluation.outcome.deallocation),
-             fmt::format("the formula says {}", evaluation.run.results));
+             fmt::format("the {} says {}{}{}", by, evaluation.run.results, evaluation.why.empty() ? "" : ": ",
+                         evaluation.why));
 }
 
 // As many as a formula or a scenario asks for, as far as the machine has room for them.
@@ -231,7 +282,8 @@ void Controller::set_target(const std::string& key, Pool& pool, NodeCounts wante
 
 void Controller::begin_watching(const std::string& key, Pool& pool) {
   begin_evictions(key, pool);
-  if (pool.record.autoscale.by == ScaleBy::formula && pool.evaluate_at <= now_) {
+  const ScaleBy by = pool.record.autoscale.by;
+  if ((by == ScaleBy::formula || by == ScaleBy::scenario) && pool.evaluate_at <= now_) {
     pool.evaluate_at = now_;
     timers_.insert({now_, TimerKind::evaluate, {}, {}, key});
   }

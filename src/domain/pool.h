@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "domain/deallocation.h"
 #include "domain/job.h"
+#include "domain/scenario.h"
 #include "domain/state.h"
 
 namespace slipway {
@@ -58,6 +59,7 @@ struct Autoscale {
   std::uint32_t dedicated_max = 0;  // demand: what is needed beyond them is low-priority
   Duration interval{15'000'000};    // formula, scenario: time between two evaluations
   std::string formula;
+  Scenario scenario;
   friend bool operator==(const Autoscale&, const Autoscale&) = default;
 };
 

@@ -8,6 +8,7 @@
 #include "wire/formula.h"
 #include "wire/json.h"
 #include "wire/records.h"
+#include "wire/scenario.h"
 #include "wire/utf8.h"
 
 namespace slipway::wire {
@@ -39,6 +40,7 @@ Json autoscale_json(const Autoscale& autoscale) {
   if (autoscale.by == ScaleBy::formula || autoscale.by == ScaleBy::scenario)
     json["interval"] = seconds(autoscale.interval);
   if (autoscale.by == ScaleBy::formula) json["formula"] = autoscale.formula;
+  if (autoscale.by == ScaleBy::scenario) json["scenario"] = Json::parse(format(autoscale.scenario));
   return json;
 }
 
@@ -215,6 +217,16 @@ Autoscale read_autoscale(FieldReader& outer) {
     autoscale.dedicated_max = read_count(reader, "dedicated_max", nodes_max, 0);
     autoscale.interval = read_duration(reader, "interval", Duration(1'000'000), 7 * day, autoscale.interval);
     autoscale.formula = reader.text("formula");
+    if (const Value* scenario = reader.value("scenario")) {
+      auto read = read_scenario(*scenario, reader.document(), reader.path() + ".scenario");
+      if (read)
+        autoscale.scenario = *read;
+      else
+        reader.problem(*scenario, read.error().what, read.error().hint);
+    } else if (autoscale.by == ScaleBy::scenario) {
+      reader.problem(*outer.value("autoscale"), "a pool that is sized by a scenario needs one",
+                     "write scenario: {name: active_tasks, maximum_vm_count: {dedicated: 8}}");
+    }
   });
   return autoscale;
 }

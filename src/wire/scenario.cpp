@@ -167,6 +167,12 @@ Result<Scenario> parse_scenario(std::string_view json, std::string_view name) {
   return read_scenario(*root, std::string(name), "");
 }
 
+Result<Scenario> parse_scenario_file(std::string_view yaml, std::string_view name) {
+  const auto root = parse_yaml(yaml, name);
+  if (!root) return fail(root.error());
+  return read_scenario(*root, std::string(name), "");
+}
+
 std::string format(const Scenario& scenario) {
   const auto whole_seconds = std::chrono::duration_cast<std::chrono::seconds>(scenario.lookback).count();
   const bool is_whole = whole_seconds < 360'000 && std::chrono::seconds(whole_seconds) == scenario.lookback;

@@ -14,6 +14,7 @@ namespace slipway::wire {
 // `path` is where the map stands in `document`, for messages.
 Result<Scenario> read_scenario(const Value& map, const std::string& document, const std::string& path);
 Result<Scenario> parse_scenario(std::string_view json, std::string_view name);
+Result<Scenario> parse_scenario_file(std::string_view yaml, std::string_view name);  // YAML, or JSON
 
 // All of it, so that what is read back is the same.
 std::string format(const Scenario& scenario);

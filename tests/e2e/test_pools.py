@@ -322,6 +322,21 @@ class Autoscale(unittest.TestCase):
             service.ok("pool", "autoscale", "lab", "--off")
             self.assertEqual(service.get("/v1/pools/lab")["autoscale"]["by"], "hand")
 
+    def test_by_scenario(self):
+        with Service() as service:
+            service.ok("pool", "create", "lab", "--nodes", 0, "--cores-per-node", 0.1, "--memory-per-node", "64MiB")
+            service.refused("pool", "autoscale", "lab", "--scenario", "active_tasks", "--min-dedicated", 3,
+                            "--max-dedicated", 1, says="minimum")
+            service.ok("pool", "autoscale", "lab", "--scenario", "pending_tasks", "--max-dedicated", 2,
+                       "--interval", "1s", "--deallocation", "task_completion")
+            shown = service.get("/v1/pools/lab")["autoscale"]
+            self.assertEqual((shown["by"], shown["scenario"]["name"]), ("scenario", "pending_tasks"))
+            job = service.submit({"name": "w", "pool": "lab", "tasks": [
+                {"name": "t", "count": 3, "resources": {"cores": 0.1}, "command": "sleep 1"}]})
+            self.assertEqual(service.wait_for(job)["state"], "succeeded")
+            self.assertTrue(any("the scenario says" in moment["reason"] for moment in history(service)))
+            service.ok("pool", "autoscale", "evaluate", "lab")
+
     def test_a_node_whose_start_task_failed_is_replaced(self):
         with Service() as service:
             setup = service.write("setup.sh", f"#!/bin/sh\ntest -e {service.base}/fixed\n")

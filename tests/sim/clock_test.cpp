@@ -1,0 +1,95 @@
+// A clock that is set back, within a run and between two, hurts nobody: waits end and nothing is lost.
+#include <gtest/gtest.h>
+
+#include "control/controller.h"
+#include "store/memory.h"
+
+namespace slipway::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+const control::Caller user{"ana", "default"};
+
+struct Bench {
+  std::unique_ptr<store::MemoryStore> store = store::make_memory_store();
+  std::unique_ptr<control::Controller> controller;
+  TimePoint now{std::chrono::hours(1000)};
+  std::uint64_t session = 0;
+
+  Bench() { load(); }
+  void load() {
+    control::Settings settings;
+    settings.machine.total = {8'000, 8ull << 30, 0};
+    controller = std::move(*control::Controller::load(*store, settings, 1, now));
+    controller->set_now(now);
+  }
+  control::Outputs turn() {
+    auto outputs = controller->finish_turn();
+    EXPECT_TRUE(outputs);
+    return outputs ? std::move(*outputs) : control::Outputs{};
+  }
+  void at(TimePoint time) {
+    now = time;
+    controller->set_now(time);
+  }
+  void join(const std::string& name) {
+    Hello hello;
+    hello.name = name;
+    hello.instance = hello.boot = "one";
+    hello.local = true;
+    hello.total = {1'000, 1ull << 30, 0};
+    controller->hello(SessionId{++session}, user, hello);
+    turn();
+  }
+  PoolView pool() { return controller->pool(user, "lab").value(); }
+};
+
+PoolRequest demand() {
+  PoolRequest wish;
+  wish.name = "lab";
+  wish.min = 0;
+  wish.max = 4;
+  wish.dedicated = 2;
+  wish.cores_per_node = 1'000;
+  wish.memory_per_node = 1ull << 30;
+  wish.idle_timeout = 60s;
+  wish.lost_after = 12h;
+  return wish;
+}
+
+TEST(Clock, SetBackWhileTheServiceWasDown) {
+  Bench bench;
+  ASSERT_TRUE(bench.controller->create_pool(user, demand()));
+  bench.turn();
+  bench.join("lab-1");
+  bench.join("lab-2");
+  EXPECT_EQ(bench.pool().nodes[NodeState::idle], 2u);
+  bench.now -= std::chrono::hours(100);  // the times on record lie in the future now
+  bench.load();
+  bench.turn();
+  bench.join("lab-1");
+  bench.join("lab-2");
+  EXPECT_EQ(bench.controller->broken_invariant(), "");
+  bench.at(bench.now + 61s);
+  bench.turn();
+  EXPECT_EQ(bench.pool().pool.target.total(), 0u) << "idle nodes go after the idle time, not after 100 hours";
+}
+
+TEST(Clock, SetBackWithinARun) {
+  Bench bench;
+  ASSERT_TRUE(bench.controller->create_pool(user, demand()));
+  bench.turn();
+  bench.join("lab-1");
+  bench.join("lab-2");
+  bench.at(bench.now - std::chrono::hours(1));
+  bench.turn();
+  EXPECT_EQ(bench.pool().nodes[NodeState::idle], 2u) << "nobody is lost";
+  ASSERT_TRUE(bench.controller->evict_node(user, "lab-1", 10s, ""));
+  bench.turn();
+  EXPECT_EQ(bench.pool().nodes[NodeState::joining], 1u) << "nothing ran there, so another is in its place";
+  EXPECT_EQ(bench.controller->broken_invariant(), "");
+}
+
+}  // namespace
+}  // namespace slipway::sim
