@@ -224,8 +224,10 @@ Result<Controller::Evaluation> Controller::evaluate_autoscale(const Caller& call
     return fail(ErrorCode::not_found, fmt::format("there is no pool {}", name),
                 "slipway pool list shows the pools");
   const Pool& pool = found->second;
+  if (!text && pool.record.autoscale.by == ScaleBy::scenario) return evaluate_scenario(pool);
   if (!text && pool.record.autoscale.by != ScaleBy::formula)
-    return fail(ErrorCode::conflict, fmt::format("pool {} has no formula", name), "give one: --formula FILE");
+    return fail(ErrorCode::conflict, fmt::format("pool {} has no formula and no scenario", name),
+                "give a formula: --formula FILE");
   return evaluate(pool, text ? *text : pool.record.autoscale.formula);
 }
 
