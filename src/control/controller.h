@@ -64,7 +64,8 @@ class Controller {
   ~Controller();
 
   // -- the turn
-  void set_now(TimePoint now) { now_ = now; }  // begins a turn
+  // Begins a turn. A clock that goes back is taken to stand still.
+  void set_now(TimePoint now) { now_ = std::max(now_, now); }
   // Runs the timers that are due (after the turn's inputs, so that a report that waited behind a slow save is
   // heard before its node is called silent), places, saves, and says what to do.
   [[nodiscard]] Result<Outputs> finish_turn();
@@ -230,6 +231,7 @@ class Controller {
     std::vector<std::string> engines;
     std::string pool_key;  // "workspace/name"
     bool has_joined = false;
+    MachineUse use;  // as it last said
   };
   struct SampleRun {  // values that were the same `count` times in a row
     TimePoint first{};

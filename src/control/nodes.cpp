@@ -321,6 +321,7 @@ void Controller::report(SessionId session, const Report& report) {
   node.received = report.number;
   // A node that is alive says something at every heartbeat; the answers are ours, so no timer is needed.
   if (node.sent_at + heartbeat_of(node) / 2 <= now_) orders_to(node);
+  if (report.use) node.use = *report.use;
   const NodeId id = node.record.id;
   for (const Prepared& prepared : report.prepared) process_prepared(node, prepared);
   for (const ProcessStarted& started : report.started)

@@ -312,7 +312,7 @@ void Controller::take_sample(Pool& pool, TimePoint at) {
   for (const sched::Waiting& waiting : waiting_work(pool))
     active += static_cast<double>(waiting.tasks) * waiting.shape.nodes;
   std::uint32_t usable = 0, seen = 0, evicted = 0;
-  Resources used, total;
+  std::map<std::string_view, const MachineUse*> hosts;
   for (const NodeId id : pool.members) {
     const Node& node = nodes_.at(id);
     running += static_cast<double>(node.attempts.size());  // a gang counts on each of its nodes
@@ -320,6 +320,8 @@ void Controller::take_sample(Pool& pool, TimePoint at) {
     usable += state == NodeState::idle || state == NodeState::busy;
     evicted += state == NodeState::evicted;
     seen += node.session.has_value();
+    // Nodes of one machine all speak of the same thing.
+    if (node.session) hosts[node.record.host] = &node.use;
   }
   set(Metric::active_tasks, active);
   set(Metric::running_tasks, running);
@@ -331,6 +333,29 @@ void Controller::take_sample(Pool& pool, TimePoint at) {
   set(Metric::preempted_node_count, evicted);
   set(Metric::usable_node_count, usable);
   set(Metric::sample_node_count, seen);
+  set(Metric::wall_clock_seconds, running * seconds(settings_.sample_every));
+  MachineUse sum;
+  for (const auto& [host, use] : hosts) {
+    sum.cpu += use->cpu / static_cast<double>(hosts.size());
+    sum.memory += use->memory / static_cast<double>(hosts.size());
+    sum.disk += use->disk / static_cast<double>(hosts.size());
+    sum.disk_read += use->disk_read;
+    sum.disk_written += use->disk_written;
+    sum.disk_reads += use->disk_reads;
+    sum.disk_writes += use->disk_writes;
+    sum.network_in += use->network_in;
+    sum.network_out += use->network_out;
+  }
+  const auto rounded = [](double value, double unit) { return std::round(value / unit); };
+  set(Metric::cpu_percent, rounded(sum.cpu, 0.01) / 100);  // finer than that it is noise, and never the same
+  set(Metric::memory_bytes, rounded(sum.memory, 1e6));
+  set(Metric::disk_bytes, rounded(sum.disk, 1e9));
+  set(Metric::disk_read_bytes, sum.disk_read);
+  set(Metric::disk_write_bytes, sum.disk_written);
+  set(Metric::disk_read_ops, sum.disk_reads);
+  set(Metric::disk_write_ops, sum.disk_writes);
+  set(Metric::network_in_bytes, sum.network_in);
+  set(Metric::network_out_bytes, sum.network_out);
 
   SampleRun* last = pool.samples.empty() ? nullptr : &pool.samples.back();
   if (last && last->values == values && last->count < run_max &&

@@ -152,12 +152,22 @@ struct Refused {
   friend bool operator==(const Refused&, const Refused&) = default;
 };
 
+// How busy the machine was since the last time this was said; sizes in bytes.
+struct MachineUse {
+  double cpu = 0;               // share of all cores, 0 to 1
+  double memory = 0, disk = 0;  // in use now
+  double disk_read = 0, disk_written = 0, disk_reads = 0, disk_writes = 0;
+  double network_in = 0, network_out = 0;
+  friend bool operator==(const MachineUse&, const MachineUse&) = default;
+};
+
 struct Report {
   std::uint64_t number = 0;
   std::vector<ProcessStarted> started;
   std::vector<ProcessEnded> ended;
   std::vector<Prepared> prepared;
   std::vector<std::pair<AttemptKey, bool>> silent;  // fell silent (see StartOrder), or is no longer
+  std::optional<MachineUse> use;                    // now and then
   friend bool operator==(const Report&, const Report&) = default;
 };
 

@@ -28,6 +28,7 @@
 #include "node/file_server.h"
 #include "node/keeper_link.h"
 #include "node/machine.h"
+#include "node/machine_use.h"
 #include "node/order.h"
 #include "node/ports.h"
 #include "node/silence.h"
@@ -281,6 +282,7 @@ class Agent {
     tick_timer_ = loop_.after(*at - clock_.now(), [this] {
       tick_at_.reset();
       core_.tick(clock_.now());
+      if (const auto use = meter_.read(clock_.now())) core_.used(*use);
       act();
     });
   }
@@ -435,6 +437,7 @@ class Agent {
   std::optional<TimePoint> tick_at_;
   SilenceWatch silence_;
   std::shared_ptr<net::Loop::Timer> silence_timer_;
+  UseMeter meter_{place_.data};
   std::shared_ptr<net::Loop::Timer> tick_timer_;
   std::shared_ptr<net::Loop::Timer> redial_timer_;
   std::shared_ptr<net::Loop::Timer> quit_timer_;

@@ -110,6 +110,9 @@ class AgentCore {
   // Of an attempt that asked for it: none of its processes here was heard of for long, or again.
   void silent(const AttemptKey& key, bool is_silent);
 
+  // Said with the next heartbeat.
+  void used(const MachineUse& use) { report_.use = use; }
+
   // Heartbeats and silence. Call at wake_at() or later; calling early is harmless.
   void tick(TimePoint now);
   std::optional<TimePoint> wake_at() const;

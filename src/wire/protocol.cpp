@@ -303,6 +303,12 @@ std::string text_of(const Report& value) {
   put_list(out, "started", value.started, [&](const ProcessStarted& started) { put(out, started); });
   put_list(out, "ended", value.ended, [&](const ProcessEnded& ended) { put(out, ended); });
   if (!value.prepared.empty()) out += ",\"prepared\":" + wire::dump(list_json(value.prepared));
+  if (value.use) {
+    const MachineUse& use = *value.use;
+    fmt::format_to(Out(out), R"(,"use":[{},{},{},{},{},{},{},{},{}])", use.cpu, use.memory, use.disk,
+                   use.disk_read, use.disk_written, use.disk_reads, use.disk_writes, use.network_in,
+                   use.network_out);
+  }
   if (!value.silent.empty())
     put_list(out, "silent", value.silent, [&](const auto& one) {
       fmt::format_to(Out(out), R"(["{}",{}])", to_string(one.first), one.second);
@@ -316,6 +322,12 @@ Report report_from(const Json& json) {
   for (const Json& item : json.at("ended")) value.ended.push_back(ended_from(item));
   if (json.contains("prepared"))
     for (const Json& item : json.at("prepared")) value.prepared.push_back(prepared_from(item));
+  if (json.contains("use")) {
+    const Json& use = json.at("use");
+    const auto number = [&](std::size_t place) { return use.at(place).get<double>(); };
+    value.use = MachineUse{number(0), number(1), number(2), number(3), number(4),
+                           number(5), number(6), number(7), number(8)};
+  }
   if (json.contains("silent"))
     for (const Json& item : json.at("silent"))
       value.silent.emplace_back(key_at(item.at(0)), item.at(1).get<bool>());
