@@ -127,14 +127,15 @@ Result<void> Controller::check_fits_ever(const Pool& pool, const JobSpec& spec) 
     const std::uint32_t wanted = task.is_elastic() ? task.nodes_min : task.nodes;
     std::uint32_t able = 0, total = 0;
     Resources largest;
-    for (const auto& [id, node] : nodes_) {
-      if (node.record.workspace != pool.record.workspace || node.record.pool != pool.record.name ||
-          node.record.leaving)
-        continue;
+    for (const NodeId id : pool.members) {
+      const Node& node = nodes_.at(id);
+      if (node.record.leaving) continue;
       ++total;
       able += fits(need, node.record.total);
+      if (able >= wanted) break;  // of 100,000 nodes the first ones answer for most tasks
       if (node.record.total.cores >= largest.cores) largest = node.record.total;
     }
+    if (able >= wanted) continue;
     // Nodes that are to come count, too.
     const PoolRecord& record = pool.record;
     std::uint32_t coming = record.target.total();

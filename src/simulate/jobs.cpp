@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "simulate/distribution.h"
 #include "simulate/world.h"
@@ -49,7 +50,7 @@ void World::plan_next(std::uint32_t j) {
   // The first of a steady stream comes at its beginning; of a random one, after a first wait.
   const bool at_once = stream.submitted == 0 && job.gap->kind == Distribution::Kind::fixed;
   const double wait = at_once ? 0 : draw(*job.gap, stream.random);
-  stream.last += Duration(static_cast<std::int64_t>(wait * 1e6 + 0.5));
+  stream.last += Duration(std::llround(wait * 1e6));
   if (job.until && stream.last > simulation_.start + *job.until) return;
   ++arrivals_planned_;
   plan(stream.last, Kind::arrive, j);

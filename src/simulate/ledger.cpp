@@ -51,6 +51,10 @@ void Ledger::end(const JobRecord& job) {
 }
 
 Result<void> Ledger::save(const control::Changes& changes) {
+  if (on_node)
+    for (const NodeRecord& node : changes.nodes) on_node(node);
+  if (on_node_gone)
+    for (const NodeId node : changes.nodes_removed) on_node_gone(node);
   for (const control::NewJob& fresh : changes.jobs_new) jobs_[fresh.job.id] = {fresh.job, fresh.spec.tasks};
   for (const AttemptRecord& attempt : changes.attempts) count(attempt);
   for (const TaskRecord& task : changes.tasks) count(task);

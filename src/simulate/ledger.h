@@ -17,6 +17,8 @@ class Ledger final : public control::Store {
   // When every task of an entry of a job's list has succeeded: what depends on it may be ready.
   std::function<void(JobId, std::uint32_t group)> on_group_done;
   std::function<void(const JobRecord&)> on_job_end;
+  std::function<void(const NodeRecord&)> on_node;  // new, or changed
+  std::function<void(NodeId)> on_node_gone;
 
   Account& account(const std::string& pool, const std::string& user) { return accounts_[{pool, user}]; }
   const Accounts& accounts() const { return accounts_; }

@@ -15,38 +15,23 @@ enum : std::uint64_t { for_node = 4 };
 
 }  // namespace
 
-std::uint32_t World::add_node(const std::string& name, std::uint32_t pool) {
-  const auto id = static_cast<std::uint32_t>(nodes_.size());
+std::uint32_t World::add_node(const std::string& name, std::uint32_t pool, NodeId id) {
+  const auto place = static_cast<std::uint32_t>(nodes_.size());
   Node& node = nodes_.emplace_back();
   node.name = name;
   node.pool = pool;
-  node.random = Random(mixed({simulation_.seed, for_node, hashed(name)}));
-  node_by_name_[name] = id;
-  return id;
+  // Names come again when a node has gone, numbers do not.
+  node.random = Random(mixed({simulation_.seed, for_node, hashed(name), id.value()}));
+  return place;
 }
 
-// What a provisioner does: brings up what is wanted and missing, and takes down what is no longer wanted.
 void World::follow_wanted_nodes() {
-  for (Node& node : nodes_) node.wanted = !node.local;
-  for (const NodeRecord& record : controller_->local_nodes()) {
-    const auto pool = pool_by_name_.at(record.pool);
-    const auto found = node_by_name_.find(record.name);
-    std::uint32_t id = 0;
-    if (found != node_by_name_.end()) {
-      id = found->second;
-    } else {
-      id = add_node(record.name, pool);
-      nodes_[id].total = record.total;
-    }
+  for (const std::uint32_t id : std::exchange(wanted_, {})) {
     Node& node = nodes_[id];
-    node.wanted = true;
-    if (node.is_coming || node.is_up) continue;
-    node.low_priority = record.low_priority;
     node.is_coming = true;
-    plan(after(draw(simulation_.pools[pool].start_up, node.random)), Kind::boot, id, ++node.life);
+    plan(after(draw(simulation_.pools[node.pool].start_up, node.random)), Kind::boot, id, node.life);
   }
-  for (std::uint32_t id = 0; id < nodes_.size(); ++id)
-    if (!nodes_[id].wanted) shut_down(id);
+  for (const std::uint32_t id : std::exchange(unwanted_, {})) shut_down(id);
 }
 
 void World::boot(std::uint32_t id) {
@@ -60,7 +45,7 @@ void World::boot(std::uint32_t id) {
   hello.name = node.name;
   hello.pool = pool.request.name;
   hello.instance = fmt::format("{}-{}", node.name, node.life);
-  hello.address = node.name;
+  hello.address = node.address.empty() ? node.name : node.address;
   hello.host = node.name;
   hello.version = "simulation";
   hello.local = node.local;

@@ -125,6 +125,19 @@ WorkFigures work_of(const RecordedJob& job) {
   return work;
 }
 
+std::uint32_t most_at_once(const std::vector<NodeStay>& stays, const std::string& pool, TimePoint start,
+                           TimePoint end) {
+  std::map<TimePoint, int> changes;
+  for (const NodeStay& stay : stays) {
+    if (stay.pool != pool || stay.from > end || (stay.to && *stay.to <= start)) continue;
+    ++changes[std::max(stay.from, start)];
+    if (stay.to) --changes[*stay.to];
+  }
+  int here = 0, most = 0;
+  for (const auto& [time, change] : changes) most = std::max(most, here += change);
+  return static_cast<std::uint32_t>(most);
+}
+
 SimulationFigures recorded_figures(const Recording& recording, TimePoint start, TimePoint end) {
   SimulationFigures figures;
   figures.name = "recorded";
@@ -142,6 +155,7 @@ SimulationFigures recorded_figures(const Recording& recording, TimePoint start, 
     (stay.low_priority ? pool.node_hours_low_priority : pool.node_hours_dedicated) += up / 3600;
     pool.core_hours += up / 3600 * stay.total.cores / 1000.0;
   }
+  for (auto& [name, pool] : figures.pools) pool.nodes_peak = most_at_once(recording.stays, name, start, end);
   sum_up(accounts, figures);
   return figures;
 }

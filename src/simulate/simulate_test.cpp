@@ -255,6 +255,32 @@ jobs:
   EXPECT_NEAR(figures.all.node_hours_dedicated, (4 * 21 + 10) / 60.0, 0.1);
 }
 
+TEST(Simulation, AFormulaSizesAPool) {
+  const SimulationFigures figures = simulated(R"(
+pools:
+- name: lab
+  start_up: 30s
+  autoscale: {by: formula, interval: 15s, formula: "$TargetDedicatedNodes = min(3, $PendingTasks.GetSample(1));"}
+jobs: [{tasks: [{name: t, count: 6, duration: 10m}]}])");
+  EXPECT_EQ(figures.all.nodes_peak, 3u);
+  EXPECT_EQ(figures.all.work.tasks.succeeded, 6u);
+  EXPECT_NEAR(figures.makespan, 1245, 20);
+}
+
+// 64 nodes that are taken away every few minutes: each comes again, and nothing is forgotten on the way.
+TEST(Simulation, NodesComeAndGoAllTheTime) {
+  const SimulationFigures figures = simulated(R"(
+pools: [{name: lab, dedicated: 1, low_priority: 64, evictions: {every: 10m, notice: 5s}, start_up: {exponential: 1m}}]
+jobs: [{per_hour: 60, until: 4h, tasks: [{name: t, count: 50, duration: {exponential: 10m}}, {name: g, nodes: 4, duration: 3m}]}])",
+                                              3);
+  EXPECT_GT(figures.all.node_evictions, 1'000u);
+  EXPECT_EQ(figures.all.work.tasks.total(), figures.all.work.tasks.succeeded);
+  EXPECT_EQ(figures.all.work.jobs_unfinished, 0u);
+  EXPECT_LE(figures.all.nodes_peak, 65u);
+  EXPECT_GE(figures.all.node_evictions, figures.all.work.evicted / 4);
+  EXPECT_TRUE(figures.notes.empty());
+}
+
 TEST(Simulation, EndsWhenItIsTold) {
   const SimulationFigures figures = simulated(R"(
 until: 1h

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "simulate/simulate.h"
@@ -35,11 +36,24 @@ World::World(const Simulation& simulation) : simulation_(simulation), now_(simul
     last_ended_ = std::max(last_ended_.value_or(now_), now_);
     arrived_.erase(job.id);
   };
+  ledger_.on_node = [this](const NodeRecord& record) {
+    if (!record.local || node_by_id_.contains(record.id)) return;
+    const std::uint32_t node = add_node(record.name, pool_by_name_.at(record.pool), record.id);
+    nodes_[node].address = record.address;
+    nodes_[node].total = record.total;
+    nodes_[node].low_priority = record.low_priority;
+    node_by_id_[record.id] = node;
+    wanted_.push_back(node);
+  };
+  ledger_.on_node_gone = [this](NodeId id) {
+    const auto found = node_by_id_.find(id);
+    if (found == node_by_id_.end()) return;
+    unwanted_.push_back(found->second);
+    node_by_id_.erase(found);
+  };
 }
 
-TimePoint World::after(double seconds) const {
-  return now_ + Duration(static_cast<std::int64_t>(seconds * 1e6 + 0.5));
-}
+TimePoint World::after(double seconds) const { return now_ + Duration(std::llround(seconds * 1e6)); }
 
 void World::plan(TimePoint at, Kind kind, std::uint32_t subject, std::uint32_t life, const AttemptKey& key) {
   events_.push({at, ++sequence_, kind, subject, life, key});
@@ -134,7 +148,7 @@ void World::carry_out(const control::Outputs& outputs) {
     if (const auto* refused = std::get_if<Refused>(&message))
       notes_.push_back(fmt::format("node {} was refused: {}", nodes_[node].name, refused->reason));
   }
-  if (outputs.local_nodes_changed) follow_wanted_nodes();
+  follow_wanted_nodes();
 }
 
 Result<SimulationFigures> World::run() {

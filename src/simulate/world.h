@@ -93,12 +93,12 @@ class World {
   };
   struct Node {
     std::string name;
+    std::string address;
     std::uint32_t pool = 0;
     Resources total;
     Resources used;
     bool low_priority = false;
     bool local = true;
-    bool wanted = true;
     bool is_up = false;
     bool is_coming = false;
     std::uint32_t life = 0;
@@ -109,8 +109,8 @@ class World {
     std::deque<Part> waiting;  // sent ahead, until there is room
     std::unique_ptr<Report> report;
   };
-  std::uint32_t add_node(const std::string& name, std::uint32_t pool);
-  void follow_wanted_nodes();
+  std::uint32_t add_node(const std::string& name, std::uint32_t pool, NodeId id = {});
+  void follow_wanted_nodes();  // what a provisioner does
   void boot(std::uint32_t node);
   void shut_down(std::uint32_t node);
   void evict(std::uint32_t node);
@@ -154,7 +154,9 @@ class World {
   std::optional<TimePoint> first_submitted_, last_ended_;
 
   std::vector<Node> nodes_;
-  std::unordered_map<std::string, std::uint32_t> node_by_name_;
+  std::unordered_map<NodeId, std::uint32_t> node_by_id_;  // of those the controller wants
+  std::vector<std::uint32_t> wanted_;                     // since the last turn
+  std::vector<std::uint32_t> unwanted_;                   // likewise
   std::unordered_map<std::string, std::uint32_t> pool_by_name_;
   std::vector<std::uint32_t> reporting_;  // nodes with something to say in the next turn
   std::vector<PoolTally> tallies_;

@@ -207,6 +207,8 @@ EvictionRule read_evictions(FieldReader& outer) {
   return rule;
 }
 
+}  // namespace
+
 Autoscale read_autoscale(FieldReader& outer) {
   Autoscale autoscale;
   read_inside(outer, "autoscale", [&](FieldReader& reader) {
@@ -230,6 +232,8 @@ Autoscale read_autoscale(FieldReader& outer) {
   });
   return autoscale;
 }
+
+namespace {
 
 AutoscaleRun read_last_run(FieldReader& outer) {
   AutoscaleRun run;

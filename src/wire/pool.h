@@ -10,6 +10,10 @@
 
 namespace slipway::wire {
 
+class FieldReader;
+// How a pool is sized, from the key `autoscale` of what is being read.
+Autoscale read_autoscale(FieldReader& outer);
+
 // All of a pool that has no column of its own.
 std::string format_pool_settings(const PoolRecord& pool);
 Result<void> parse_pool_settings(std::string_view json, PoolRecord& pool);

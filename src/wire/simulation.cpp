@@ -7,6 +7,7 @@
 
 #include "wire/document.h"
 #include "wire/json.h"
+#include "wire/pool.h"
 
 namespace slipway::wire {
 namespace {
@@ -153,8 +154,10 @@ Result<SimulatedPool> read_pool_over(const Value& value, const std::string& docu
     pool.request.dedicated = count(reader.has("nodes") ? "nodes" : "dedicated");
     pool.request.low_priority = count("low_priority");
   }
-  if (reader.has("max") && !reader.has("nodes") && !has_types && pool.recorded.empty())
-    pool.request.dedicated = 0;
+  if (reader.has("autoscale")) pool.request.autoscale = read_autoscale(reader);
+  // Who decides later how many there are begins with none.
+  const bool scales = reader.has("max") || reader.has("autoscale");
+  if (scales && !reader.has("nodes") && !has_types && pool.recorded.empty()) pool.request.dedicated = 0;
   read_scaling(reader, pool.request);
   const Resources had{pool.request.cores_per_node.value_or(1000),
                       pool.request.memory_per_node.value_or(4ull << 30),
