@@ -271,7 +271,7 @@ jobs: [{tasks: [{name: t, count: 6, duration: 10m}]}])");
 TEST(Simulation, NodesComeAndGoAllTheTime) {
   const SimulationFigures figures = simulated(R"(
 pools: [{name: lab, dedicated: 1, low_priority: 64, evictions: {every: 10m, notice: 5s}, start_up: {exponential: 1m}}]
-jobs: [{per_hour: 60, until: 4h, tasks: [{name: t, count: 50, duration: {exponential: 10m}}, {name: g, nodes: 4, duration: 3m}]}])",
+jobs: [{per_hour: 60, until: 4h, tasks: [{name: t, count: 15, duration: {exponential: 5m}, checkpoint_every: 1m}, {name: g, nodes: 4, duration: 3m}]}])",
                                               3);
   EXPECT_GT(figures.all.node_evictions, 1'000u);
   EXPECT_EQ(figures.all.work.tasks.total(), figures.all.work.tasks.succeeded);
