@@ -267,6 +267,21 @@ jobs: [{tasks: [{name: t, count: 6, duration: 10m}]}])");
   EXPECT_NEAR(figures.makespan, 1245, 20);
 }
 
+TEST(Simulation, AScenarioSizesAPool) {
+  const SimulationFigures figures = simulated(R"(
+start: 2026-03-02T06:00:00Z
+pools:
+- name: lab
+  autoscale:
+    by: scenario
+    interval: 1m
+    scenario: {name: workday, maximum_vm_count: {dedicated: 2}, time_ranges: {work_hours: {start: 8, end: 9}}}
+jobs: [{tasks: [{name: t, count: 4, duration: 1h}]}])");
+  EXPECT_EQ(figures.all.nodes_peak, 2u);
+  EXPECT_EQ(figures.all.work.tasks.succeeded, 4u);
+  EXPECT_NEAR(figures.makespan, 4 * 3600, 120);  // nothing before eight
+}
+
 // 64 nodes that are taken away every few minutes: each comes again, and nothing is forgotten on the way.
 TEST(Simulation, NodesComeAndGoAllTheTime) {
   const SimulationFigures figures = simulated(R"(
