@@ -65,6 +65,11 @@ class DroppingStore final : public control::Store {  // the store in memory, wit
   Result<std::vector<EventRecord>> events(const control::EventQuery& query) override {
     return kept_->events(query);
   }
+  Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
+                                               std::uint32_t limit) override {
+    return kept_->pool_history(workspace, pool, limit);
+  }
+  Result<UsageMeter> job_usage(JobId job) override { return kept_->job_usage(job); }
   Result<std::vector<std::string>> sources() override { return kept_->sources(); }
   Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string& workspace) override {
     return kept_->job_counts(workspace);

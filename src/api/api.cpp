@@ -41,6 +41,7 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
       blobs_(options_.data),
       watcher_(loop) {
   add_service_routes();
+  add_sharing_routes();
   add_pool_routes();
   add_node_routes();
   add_job_routes();

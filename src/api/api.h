@@ -47,13 +47,15 @@ class Api {
   void remove_unused_blobs();
 
  private:
-  // (event_routes.cpp, job_routes.cpp, log_routes.cpp, pool_routes.cpp, service_routes.cpp, files.cpp)
+  // (event_routes.cpp, job_routes.cpp, log_routes.cpp, pool_routes.cpp, service_routes.cpp,
+  // sharing_routes.cpp, files.cpp)
   void add_event_routes();
   void add_job_routes();
   void add_log_routes();
   void add_pool_routes();
   void add_node_routes();
   void add_service_routes();
+  void add_sharing_routes();
   void add_file_routes();
 
   struct Identity {

@@ -8,11 +8,23 @@
 namespace slipway::cli {
 namespace {
 
-constexpr Noun nouns[] = {
-    {"up", add_up},         {"status", add_status}, {"down", add_down},       {"run", add_run},
-    {"job", add_job},       {"task", add_task},     {"logs", add_logs},       {"files", add_files},
-    {"events", add_events}, {"pool", add_pool},     {"node", add_node},       {"formula", add_formula},
-    {"sim", add_sim},       {"token", add_token},   {"version", add_version}, {"completion", add_completion}};
+constexpr Noun nouns[] = {{"up", add_up},
+                          {"status", add_status},
+                          {"down", add_down},
+                          {"run", add_run},
+                          {"job", add_job},
+                          {"task", add_task},
+                          {"logs", add_logs},
+                          {"files", add_files},
+                          {"queue", add_queue},
+                          {"events", add_events},
+                          {"pool", add_pool},
+                          {"node", add_node},
+                          {"formula", add_formula},
+                          {"sim", add_sim},
+                          {"token", add_token},
+                          {"version", add_version},
+                          {"completion", add_completion}};
 
 // A command line that begins with a noun needs only that part of the tree; agents and keepers, which are
 // started often, start faster so. Help, mistakes and completion need all of it.

@@ -23,10 +23,17 @@ void add_job(CommandTree& tree, Context& context);
 void add_task(CommandTree& tree, Context& context);
 void add_logs(CommandTree& tree, Context& context);
 void add_files(CommandTree& tree, Context& context);
+void add_queue(CommandTree& tree, Context& context);
 void add_events(CommandTree& tree, Context& context);
 void add_formula(CommandTree& tree, Context& context);
 void add_sim(CommandTree& tree, Context& context);
 void add_token(CommandTree& tree, Context& context);
 void add_completion(CommandTree& tree, Context& context);
+
+// Verbs that live in files of their own, and what they say of a pool.
+void add_policy(Command& pool, Context& context);
+void add_pool_usage(Command& pool, Context& context);
+void add_job_usage(Command& job, Context& context);
+std::string describe_policy(const Value& policy);
 
 }  // namespace slipway::cli

@@ -206,6 +206,7 @@ void add_job(CommandTree& tree, Context& context) {
       tree.add("job", "Jobs: submit, watch, explain, cancel", "slipway job submit train.yaml --wait");
   add_submit(job, context);
   add_list(job, context);
+  add_job_usage(job, context);
   add_simple(job, context, "show", "Show one job", [](Context& with, const std::string& name) {
     return show(with, with.service().get(resource({"jobs", name})));
   });

@@ -86,6 +86,7 @@ std::string describe(const Context& context, const Value& pool) {
       {"overcommit", pool.is_true("overcommit") ? "yes: the nodes may have more than the machine" : "no"},
       {"lost after", fmt::format("{} s of silence", pool.text("lost_after"))},
       {"created", ago(context, pool.time("created_at"))},
+      {"sharing", describe_policy(pool.at("policy"))},
       {"notes", joined(pool.items("notes"), "\n")},
   });
 }
@@ -358,6 +359,8 @@ void add_pool(CommandTree& tree, Context& context) {
   pool.verb("history", "What a pool should have had, what it had, and why", "slipway pool history lab")
       .argument("POOL", *past, "the pool")
       .runs([&context, past] { return history(context, *past); });
+  add_policy(pool, context);
+  add_pool_usage(pool, context);
   add_delete(pool, context);
 }
 

@@ -62,6 +62,7 @@ void Controller::hold_room(Node& node, Attempt& attempt) {
   const std::uint32_t place = place_of(attempt, node.record.id);
   node.used = node.used + attempt.needs[place];
   attempt.holds[place] = true;
+  meter(attempt, place);
   update_capacity(node);
 }
 
@@ -92,6 +93,8 @@ bool Controller::is_over_on(const Attempt& attempt, std::uint32_t node_place) co
 void Controller::release_node(Attempt& attempt, std::uint32_t node_place) {
   if (attempt.released[node_place]) return;
   attempt.released[node_place] = true;
+  meter(attempt, node_place);
+  discharge(pool_of(jobs_.at(attempt.record.key.task.job)), attempt, node_place);
   const auto found = nodes_.find(attempt.record.nodes[node_place]);
   if (found == nodes_.end()) return;
   Node& node = found->second;
@@ -128,12 +131,14 @@ void Controller::process_started(const ProcessStarted& started) {
     std::erase(node.behind, started.key);
     hold_room(node, *attempt);
   }
+  meter(*attempt, process.node);
   if (attempt->stopping || attempt->record.started_at ||
       std::any_of(attempt->processes.begin(), attempt->processes.end(),
                   [](const Process& one) { return one.state == Process::State::sent; }))
     return;
   Task& task = *find_task(started.key.task);
   attempt->record.started_at = time;
+  meter_all(*attempt);
   if (elastic_.contains(started.key)) pool_of(job).changed = true;  // nodes may have come meanwhile
   task.record.state = TaskState::running;
   touch(task);
@@ -160,6 +165,8 @@ void Controller::process_ended(NodeId node_id, const ProcessEnded& ended) {
   AttemptRecord& record = attempt->record;
   record.use.cpu_time += ended.use.cpu_time;
   record.use.memory_peak = std::max(record.use.memory_peak, ended.use.memory_peak);
+  if (ended.marked_at)
+    attempt->marked_at = std::max(*ended.marked_at, attempt->marked_at.value_or(TimePoint{}));
   const bool good = ended.kind == ProcessEndKind::exited && ended.code == 0;
   if (ended.kind == ProcessEndKind::lost && can_lose(*attempt, process.node))
     leave_gang(*attempt, process.node, describe_end(ended, process.name, record.node_names[process.node]));
@@ -195,6 +202,7 @@ void Controller::process_is_gone(Attempt& attempt, std::uint32_t rank, TimePoint
   process.state = Process::State::ended;
   --attempt.processes_left;
   attempt.last_ended_at = std::max(attempt.last_ended_at, time);
+  meter(attempt, process.node);
   if (is_over_on(attempt, process.node)) {
     release_node(attempt, process.node);
     // It may come back to this very attempt, so it must not remember it; others do until all is over.
@@ -285,6 +293,13 @@ void Controller::finish_attempt(Job& job, Task& task) {
                                         !node->second.record.evict_by && !record.has_left(n));
   }
   for (std::uint32_t n = 0; n < record.nodes.size(); ++n) release_node(*attempt, n);
+  Pool& pool = pool_of(job);
+  const bool was_wanted = (record.end == EndReason::exited && record.exit_code == 0) || job.cancelling ||
+                          record.end == EndReason::cancelled;
+  if (!was_wanted) lose_work(job, *attempt);
+  pool.sharing.end(job.turn);
+  pool.queue.take_back(job.record.id);
+  pool.changed = true;  // a limit may allow more now
   task.record.exit_code = record.exit_code;
   task.record.signal = record.signal;
   if (record.end == EndReason::evicted) {

@@ -32,7 +32,16 @@ void Controller::restore(Loaded loaded) {
     record.resize.since = std::min(record.resize.since, now_);  // the clock may have been set back
     pools_[key].record = std::move(record);
     unsettled_.insert(key);
+    set_policy(pools_[key]);
   }
+  restore_shares(std::move(loaded.shares));
+  // What went on when it was written down went on until now; from here on it is counted anew.
+  for (PoolUsageRecord& record : loaded.pool_usage)
+    if (const auto pool = pools_.find(record.workspace + "/" + record.pool); pool != pools_.end()) {
+      pool->second.usage = record.meter;
+      pool->second.usage.stop_all(now_);
+      pool->second.usage_changed = true;
+    }
   for (NodeRecord& record : loaded.nodes) {
     const std::string key = record.workspace + "/" + record.pool;
     Pool& pool = pools_.at(key);
@@ -48,6 +57,7 @@ void Controller::restore(Loaded loaded) {
       timers_.insert(
           {node.heard_at + pool_of(node).record.lost_after, TimerKind::node_silence, {}, node.record.id, {}});
   }
+  for (auto& [id, node] : nodes_) update_capacity(node);  // a task's share is that of the largest node
   for (LiveJob& live : loaded.jobs) restore_job(std::move(live));
   for (auto& [id, node] : nodes_) update_capacity(node);
   restore_samples(loaded.samples);
@@ -63,6 +73,9 @@ void Controller::restore(Loaded loaded) {
 
 void Controller::restore_job(LiveJob live) {
   Job& job = jobs_[live.job.id] = make_job(live.job, live.tasks);
+  admit(job);
+  job.usage = live.usage;
+  job.usage.stop_all(now_);
   job.cancelling = job.record.state == JobState::stopping;
   job.record.counts = live.job.counts;
   for (const GroupRecord& record : live.groups) {
@@ -125,6 +138,9 @@ void Controller::restore_task(Job& job, const TaskRecord& record, const AttemptR
   live.record.gpus.resize(nodes);
   live.released.assign(nodes, false);
   live.holds.assign(nodes, false);
+  live.shares.assign(nodes, 0);
+  Pool& pool = pool_of(job);
+  pool.sharing.start(job.turn);
   for (std::uint32_t n = 0; n < nodes; ++n) {
     const auto found = nodes_.find(attempt->nodes[n]);
     // A node goes only when its part of the attempt is over; one that left must end what it has of it.
@@ -138,6 +154,7 @@ void Controller::restore_task(Job& job, const TaskRecord& record, const AttemptR
       continue;
     }
     Node& node = found->second;
+    charge(pool, live, n, std::max(attempt->placed_at, pool.used_until[job.turn.user]));
     node.attempts.insert(attempt->key);
     node.preparing += !attempt->is_launched;
     for (const std::uint32_t gpu : live.record.gpus[n]) node.gpus_free.erase(gpu);
@@ -147,6 +164,8 @@ void Controller::restore_task(Job& job, const TaskRecord& record, const AttemptR
     else
       put_behind(node, live);
   }
+  live.metered.resize(nodes);
+  restore_usage(live);
   if ((*spec)->max_wall_time.count() > 0 && attempt->started_at)
     timers_.insert(
         {*attempt->started_at + (*spec)->max_wall_time, TimerKind::wall_time, attempt->key, {}, {}});
@@ -232,6 +251,8 @@ Changes Controller::take_changes() {
          group.rest,
          {c.waiting, c.queued, c.active, c.succeeded, c.failed, c.cancelled, c.skipped}});
   }
+  note_shares();
+  note_usage();
   for (auto& [ref, record] : dirty_tasks_) changes_.tasks.push_back(std::move(record));
   for (auto& [key, record] : dirty_attempts_) changes_.attempts.push_back(std::move(record));
   for (const NodeId id : dirty_nodes_)
@@ -272,7 +293,12 @@ Result<Outputs> Controller::finish_turn() {
     if (auto saved = store_.save(changes); !saved) return fail(saved.error());
 
   keys_.clear();
-  for (const JobId id : ended_jobs_) jobs_.erase(id);
+  for (const JobId id : ended_jobs_) {
+    const Job& job = jobs_.at(id);
+    if (const auto pool = pools_.find(job.record.workspace + "/" + job.record.pool); pool != pools_.end())
+      pool->second.sharing.forget(id);
+    jobs_.erase(id);
+  }
   ended_jobs_.clear();
   for (const NodeId id : outbox_nodes_)
     if (const auto found = nodes_.find(id); found != nodes_.end()) send_orders(found->second);
@@ -367,6 +393,9 @@ std::string Controller::broken_invariant() const {
     if (node.session && !fits(node.used, node.record.total))
       return fmt::format("node {} is overcommitted", node.record.name);
   }
+  for (const auto& [key, pool] : pools_)
+    for (const std::string& broken : {broken_sharing(pool), broken_usage(pool)})
+      if (!broken.empty()) return broken;
   for (const auto& [id, job] : jobs_) {
     TaskCounts sum;
     for (const Group& group : job.groups) {

@@ -26,7 +26,9 @@
 #include "control/outputs.h"
 #include "control/store.h"
 #include "domain/protocol.h"
+#include "domain/queue.h"
 #include "domain/records.h"
+#include "domain/usage.h"
 #include "formula/formula.h"
 #include "launch/launch.h"
 #include "sched/demand.h"
@@ -130,6 +132,13 @@ class Controller {
   };
   Result<Why> why(const JobRecord& job);
 
+  // What waits, in the order of the turns; of all pools where none is named.
+  Result<std::vector<QueueLine>> queue(const Caller& caller, const std::string& pool, std::uint32_t limit);
+
+  // Where the time of the nodes went.
+  Result<Usage> pool_usage(const Caller& caller, const std::string& pool) const;
+  Result<Usage> job_usage(const JobRecord& job);
+
   // -- tokens
   void add_token(const TokenRecord& token);
   Result<void> revoke_token(const Caller& caller, const std::string& id);
@@ -170,10 +179,18 @@ class Controller {
     TimePoint last_ended_at{};                  // of its processes
     bool stopping = false;
     bool users_fault = true;
-    bool is_ending = false;      // all that decide have ended well: whatever comes now, it succeeded
-    std::vector<bool> prepared;  // by node, until it is launched
-    std::vector<bool> silent;    // by node
-    std::vector<bool> holds;     // by node: it has room there, else it waits among the node's `behind`
+    bool is_ending = false;            // all that decide have ended well: whatever comes now, it succeeded
+    std::vector<bool> prepared;        // by node, until it is launched
+    std::vector<bool> silent;          // by node
+    std::vector<bool> holds;           // by node: it has room there, else it waits among the node's `behind`
+    std::vector<sched::Share> shares;  // by node: what its user is charged for it
+    struct Metered {                   // see usage.cpp
+      std::optional<Spent> as;
+      sched::Share share = 0;
+    };
+    std::vector<Metered> metered;        // by node
+    UsageMeter usage;                    // of all of it
+    std::optional<TimePoint> marked_at;  // when it last changed its checkpoint folder, as far as it was heard
     // Of a gang whose framework takes nodes that come and lets others go (elastic.cpp):
     std::map<NodeId, std::vector<std::uint32_t>> joining;  // getting ready, with the GPUs kept for it there
     std::set<NodeId> unwilling;                            // tried and failed: not asked again
@@ -210,6 +227,8 @@ class Controller {
     std::vector<Group> groups;
     std::vector<Shape> shapes;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // dependency, dependent; sorted
+    sched::Turn turn;
+    UsageMeter usage;
     bool cancelling = false;
   };
   struct Node {
@@ -227,7 +246,9 @@ class Controller {
     std::set<AttemptKey> joining;   // gangs it is getting ready for, while they run elsewhere
     std::uint32_t preparing = 0;    // of both, not launched: the keeper does not know of their room yet
     std::map<AttemptKey, std::set<std::uint32_t>>
-        cleaning;  // unknown or fenced ones (their ranks) it must end first
+        cleaning;          // unknown or fenced ones (their ranks) it must end first
+    bool counted = false;  // as a node that is there
+    sched::Share metered = 0;
     std::vector<std::string> engines;
     std::string pool_key;  // "workspace/name"
     bool has_joined = false;
@@ -238,11 +259,8 @@ class Controller {
     std::uint32_t count = 0;
     std::array<double, formula::metric_count> values{};
   };
-  struct Pool {
+  struct Pool : sched::Pool {
     PoolRecord record;
-    sched::Queue queue;
-    sched::Capacity capacity;
-    std::optional<sched::Reservation> reservation;
     bool changed = true;  // something that could let a task start
     std::set<NodeId> members;
     NodeCounts present;           // members that are not leaving
@@ -256,6 +274,10 @@ class Controller {
     std::deque<SampleRun> samples;            // oldest first
     std::uint64_t succeeded = 0, failed = 0;  // tasks, since the last sample
     std::vector<std::string> news;            // of this turn, for its history
+    UsageMeter usage;
+    bool usage_changed = false;
+    std::set<sched::UserId> users_changed;          // whose use is to be written down
+    std::map<sched::UserId, TimePoint> used_until;  // of what was loaded
   };
   enum class TimerKind : std::uint8_t {
     retry,
@@ -320,8 +342,32 @@ class Controller {
   void launch_attempt(Attempt& attempt);
   Result<std::shared_ptr<const TaskSpec>> spec_of(JobId job, std::uint32_t group);
 
+  // sharing (sharing.cpp)
+  void admit(Job& job);
+  void set_policy(Pool& pool);
+  Result<void> change_policy(const Caller& caller, PoolRecord& pool, const PolicyChange& change);
+  void restore_shares(std::vector<ShareRecord> shares);
+  void charge(Pool& pool, Attempt& attempt, std::uint32_t node_place, TimePoint since);
+  void discharge(Pool& pool, Attempt& attempt, std::uint32_t node_place);
+  std::optional<TimePoint> free_by(NodeId node, const Resources& need);
+  void note_shares();
+  std::string broken_sharing(const Pool& pool) const;
+  std::string broken_promise(const Pool& pool) const;
+
+  // usage (usage.cpp)
+  std::optional<Spent> doing(const Attempt& attempt, std::uint32_t place) const;
+  void meter(Attempt& attempt, std::uint32_t place);
+  void meter_all(Attempt& attempt);
+  void count_node(Node& node);
+  void lose_work(Job& job, const Attempt& attempt);
+  void restore_usage(Attempt& attempt);
+  void note_usage();
+  std::string broken_usage(const Pool& pool) const;
+
   // elastic gangs (elastic.cpp)
-  std::vector<NodeId> widened(const Pool& pool, const TaskSpec& spec, std::vector<NodeId> nodes) const;
+  std::uint64_t more_allowed(const Pool& pool, const TaskSpec& spec, const sched::Turn& turn) const;
+  std::vector<NodeId> widened(const Pool& pool, const TaskSpec& spec, std::vector<NodeId> nodes,
+                              std::uint64_t nodes_max) const;
   void grow_elastic(const std::string& pool_key, Pool& pool);
   static std::vector<NodeId> present_nodes(const Attempt& attempt);
   bool can_lose(const Attempt& attempt, std::uint32_t node_place);
@@ -425,7 +471,8 @@ class Controller {
 
   // how many nodes (scale.cpp)
   static Result<void> check_formula(const Autoscale& autoscale);
-  std::vector<sched::Waiting> waiting_work(const Pool& pool) const;
+  std::vector<sched::Waiting> startable_work(const Pool& pool) const;
+  std::vector<sched::Waiting> work_of(std::vector<sched::Line> lines) const;
   void scale_by_demand(const std::string& key, Pool& pool);
   void drop_idle_nodes(const std::string& key, Pool& pool, std::uint32_t needed);
   std::vector<formula::Sample> samples_of(const Pool& pool, formula::Metric metric) const;
@@ -449,6 +496,18 @@ class Controller {
                 std::string pool);
   std::string why_queued(const Job& job, const Group& group, const std::string& task_name);
   std::string why_no_more_nodes(const Pool& pool) const;
+  struct Survey {
+    std::string text;
+    std::uint32_t able = 0;  // nodes that are large enough
+    std::uint32_t free = 0;  // and have room
+  };
+  Survey survey(const Pool& pool, const sched::Shape& shape, const Job& job);
+  std::string why_waits(const Job& job, const sched::Shape& shape);
+  std::string why_waits(const Job& job, const sched::Shape& shape, const Survey& room);
+  std::string describe_block(const Pool& pool, const Job& job, const sched::Shape& shape,
+                             const sched::Block& block) const;
+  std::string describe_start(const sched::Reservation& reservation) const;
+  std::string describe_turn(const Pool& pool, const Job& job, const sched::Turn& first) const;
   std::string why_waiting(const Job& job, std::uint32_t group) const;
   PoolView view(const Pool& pool) const;
   NodeView view(const Node& node) const;
@@ -500,6 +559,7 @@ class Controller {
   std::set<std::string> unsettled_;     // pools to look at, as something changed
   std::set<std::string> wanting_room_;  // pools with low-priority nodes to come when this machine has room
   std::vector<JobId> ended_jobs_;
+  std::set<JobId> usage_jobs_;          // whose use is to be written down
   std::vector<AttemptKey> unstarted_;   // stopped before anything of them was started
   std::optional<Error> store_problem_;  // a read that placing needed failed: the turn must not be believed
   void touch(const Job& job);

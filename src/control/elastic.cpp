@@ -15,16 +15,25 @@
 
 namespace slipway::control {
 
+// How many nodes more the limits of the pool and the job allow.
+std::uint64_t Controller::more_allowed(const Pool& pool, const TaskSpec& spec,
+                                       const sched::Turn& turn) const {
+  const auto room = pool.sharing.room(turn);
+  return room ? *room / pool.capacity.share(need_per_node(spec, spec.nodes)) : spec.nodes;
+}
+
 // More nodes, as far as they have room right now.
-std::vector<NodeId> Controller::widened(const Pool& pool, const TaskSpec& spec,
-                                        std::vector<NodeId> nodes) const {
+std::vector<NodeId> Controller::widened(const Pool& pool, const TaskSpec& spec, std::vector<NodeId> nodes,
+                                        std::uint64_t nodes_max) const {
   const Resources need = need_per_node(spec, spec.nodes);
+  const std::uint64_t most = std::min<std::uint64_t>(spec.nodes, nodes_max);
   std::set<NodeId> more;  // by id, so that the same room gives the same gang
-  for (const auto& [id, room] : pool.capacity.nodes())
-    if (room.open && fits(need, room.free()) && std::find(nodes.begin(), nodes.end(), id) == nodes.end() &&
-        !(pool.reservation && pool.reservation->nodes.contains(id)))
+  pool.capacity.nodes().visit([&](NodeId id, const sched::Room& room) {
+    if (room.has(need) && std::find(nodes.begin(), nodes.end(), id) == nodes.end() &&
+        !pool.capacity.is_kept(id))
       more.insert(id);
-  for (auto id = more.begin(); id != more.end() && nodes.size() < spec.nodes; ++id) nodes.push_back(*id);
+  });
+  for (auto id = more.begin(); id != more.end() && nodes.size() < most; ++id) nodes.push_back(*id);
   std::sort(nodes.begin(), nodes.end());
   return nodes;
 }
@@ -56,7 +65,8 @@ void Controller::grow_elastic(const std::string& pool_key, Pool& pool) {
     if (some_have_done) continue;  // soon the others will have, too
     const std::vector<NodeId> now = present_nodes(*attempt);
     std::vector<NodeId> more;
-    for (const NodeId id : widened(pool, **spec, now))
+    const std::uint64_t allowed = now.size() + more_allowed(pool, **spec, jobs_.at(key.task.job).turn);
+    for (const NodeId id : widened(pool, **spec, now, allowed))
       if (std::find(now.begin(), now.end(), id) == now.end() && !attempt->unwilling.contains(id))
         more.push_back(id);
     if (more.empty()) continue;
@@ -146,10 +156,12 @@ void Controller::join_gang(Attempt& attempt, Node& node, const Prepared& prepare
   record.ports.push_back(prepared.ports);
   attempt.released.push_back(false);
   attempt.holds.push_back(false);
+  attempt.shares.push_back(0);
   attempt.prepared.push_back(true);
   const std::vector<Member> members = gang_of(**spec, place + 1);
   SLIPWAY_CHECK(members.size() == attempt.processes.size() + 1);  // a launcher a node
   attempt.needs.push_back(members.back().resources);
+  charge(pool_of(node), attempt, place, now_);
   // Its framework decides what its end means: it may have come when all was over.
   attempt.processes.push_back({Process::State::sent, place, false, is_waited_for(**spec, members.back()),
                                false, member_name(members.back(), place)});

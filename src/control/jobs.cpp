@@ -165,6 +165,17 @@ Result<void> Controller::check_fits_ever(const Pool& pool, const JobSpec& spec) 
   return {};
 }
 
+namespace {
+
+// From placed to ended, where the task has a limit: it may start late, and its stop may be slow.
+Duration lasts_max(const TaskSpec& task) {
+  if (task.max_wall_time.count() == 0) return Duration(0);
+  const Duration start = launch::needs_preparing(task) ? task.start_timeout : Duration(1'000'000);
+  return start + task.max_wall_time + task.stop_grace;
+}
+
+}  // namespace
+
 Controller::Job Controller::make_job(const JobRecord& record, const std::vector<TaskSpec>& tasks) const {
   Job job;
   job.record = record;
@@ -184,7 +195,8 @@ Controller::Job Controller::make_job(const JobRecord& record, const std::vector<
     group.rest = task.depends_on.empty() ? TaskState::queued : TaskState::waiting;
     bucket(group.counts, group.rest) = group.tasks;
     bucket(job.record.counts, group.rest) += group.tasks;
-    const sched::Shape need{task.is_elastic() ? task.nodes_min : task.nodes, need_per_node(task, task.nodes)};
+    const sched::Shape need{task.is_elastic() ? task.nodes_min : task.nodes, need_per_node(task, task.nodes),
+                            lasts_max(task)};
     const auto [found, added] = shapes.emplace(need, static_cast<std::uint32_t>(job.shapes.size()));
     if (added) {
       job.shapes.emplace_back();
@@ -239,6 +251,8 @@ Result<Controller::Submitted> Controller::submit(const Caller& caller, JobSpec s
   record.name = spec.name.empty() ? spec.tasks.front().name : spec.name;
   record.pool = spec.pool;
   record.priority = spec.priority;
+  record.max_parallel_tasks = spec.max_parallel_tasks;
+  record.max_nodes = spec.max_nodes;
   record.submitted_by = caller.name;
   record.source = spec.source;
   record.submitted_at = now_;
@@ -248,6 +262,7 @@ Result<Controller::Submitted> Controller::submit(const Caller& caller, JobSpec s
     for (const auto& [name, value] : spec.environment) task.environment.emplace(name, value);
 
   Job& job = jobs_[record.id] = make_job(record, spec.tasks);
+  admit(job);
   if (!idempotency_key.empty()) keys_[{caller.workspace, idempotency_key}] = record.id;
   for (std::uint32_t g = 0; g < job.groups.size(); ++g)
     if (job.groups[g].rest == TaskState::queued) make_ready(job, g);
@@ -270,13 +285,13 @@ void Controller::recount(Job& job, Group& group, TaskState from, TaskState to, s
 
 void Controller::queue_shape(Job& job, std::uint32_t shape) {
   Pool& pool = pool_of(job);
-  pool.queue.add(job.shapes[shape].need, {job.record.priority, job.record.id}, now_);
+  pool.queue.add(job.shapes[shape].need, job.turn, now_);
   pool.changed = true;
 }
 
 void Controller::unqueue_if_empty(Job& job, std::uint32_t shape) {
   if (!job.shapes[shape].groups.empty() || !job.shapes[shape].again.empty()) return;
-  pool_of(job).queue.remove(job.shapes[shape].need, {job.record.priority, job.record.id});
+  pool_of(job).queue.remove(job.shapes[shape].need, job.turn);
 }
 
 void Controller::make_ready(Job& job, std::uint32_t g) {

@@ -25,7 +25,14 @@ bool Controller::is_usable(const Node& node) const {
 void Controller::update_capacity(Node& node) {
   Pool& pool = pool_of(node);
   // A node with tasks sent ahead takes nothing else until they have begun (see place_behind).
-  pool.capacity.set(node.record.id, node.record.total, node.used, is_usable(node) && node.behind.empty());
+  count_node(node);
+  pool.capacity.set(node.record.id,
+                    {.total = node.record.total,
+                     .used = node.used,
+                     .open = is_usable(node) && node.behind.empty(),
+                     .low_priority = node.record.low_priority,
+                     .slots = pool.record.slots_per_node,
+                     .slots_used = static_cast<std::uint32_t>(node.attempts.size() + node.joining.size())});
   pool.changed = true;
 }
 
@@ -295,6 +302,7 @@ void Controller::settle_room(Node& node, const Hello& hello) {
           return process.node == place && process.state != Process::State::sent;
         });
     if (attempt.holds[place]) node.used = node.used + attempt.needs[place];
+    meter(attempt, place);
   }
   const auto waits = [&](const AttemptKey& key) {
     return node.attempts.contains(key) &&

@@ -58,9 +58,12 @@ void Controller::place_ready() {
                                       [&](const Shape& one) { return one.need == shape; });
       place_on(pool, job, static_cast<std::uint32_t>(found - job.shapes.begin()), nodes, false);
     };
-    sched::Outcome outcome = sched::plan(pool.queue, pool.capacity, {now_, settings_.reserve_after}, place);
-    pool.reservation = std::move(outcome.reservation);
-    if (outcome.look_again) timers_.insert({*outcome.look_again, TimerKind::look_again, {}, {}, entry.first});
+    const auto look_again =
+        sched::plan(pool,
+                    {now_, pool.record.policy.reserve_after.value_or(settings_.reserve_after),
+                     [&](NodeId node, const Resources& need) { return free_by(node, need); }},
+                    place);
+    if (look_again) timers_.insert({*look_again, TimerKind::look_again, {}, {}, entry.first});
     place_behind(pool);
     grow_elastic(entry.first, pool);
     scale_by_demand(entry.first, pool);
@@ -78,8 +81,9 @@ void Controller::place_behind(Pool& pool) {
     bool operator>(const Place& other) const { return std::tie(ahead, id) > std::tie(other.ahead, other.id); }
   };
   std::priority_queue<Place, std::vector<Place>, std::greater<>> places;
+  if (pool.record.slots_per_node > 0) return;  // the node itself does not count them
   std::optional<std::pair<sched::Shape, sched::Turn>> looked_for;
-  while (const auto head = sched::first(pool.queue)) {
+  while (const auto head = sched::first(pool, now_)) {
     const sched::Shape& need = head->first;
     Job& job = jobs_.at(head->second.job);
     const auto shape = std::find_if(job.shapes.begin(), job.shapes.end(),
@@ -91,18 +95,18 @@ void Controller::place_behind(Pool& pool) {
     if (looked_for != *head) {  // once for all tasks of this shape
       looked_for = *head;
       places = {};
-      for (const auto& [id, room] : pool.capacity.nodes()) {
+      pool.capacity.nodes().visit([&](NodeId id, const sched::Room&) {
         const Node& node = nodes_.at(id);
         if (!is_usable(node) || node.preparing > 0 || !fits(need.per_node, node.record.total) ||
-            (pool.reservation && pool.reservation->nodes.contains(id)))
-          continue;
+            pool.capacity.is_kept(id))
+          return;
         const double slots = std::max(
             1.0, static_cast<double>(node.record.total.cores) / std::max<Millicores>(1, need.per_node.cores));
         const auto depth = std::min(
             behind_max,
             static_cast<std::size_t>(behind_seconds / std::max(shape->seconds_mean, 0.0005) * slots));
         if (node.behind.size() < depth) places.push({node.behind.size(), id, depth});
-      }
+      });
     }
     if (places.empty()) return;
     Place place = places.top();
@@ -134,10 +138,10 @@ Controller::Task& Controller::take_next(Job& job, std::uint32_t s) {
 void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, std::vector<NodeId> nodes, bool behind) {
   Task& task = take_next(job, s);
   Group& group = job.groups[task.record.ref.group];
-  pool.queue.remove(job.shapes[s].need, {job.record.priority, job.record.id});
-  if (!job.shapes[s].groups.empty() || !job.shapes[s].again.empty())
-    pool.queue.add(job.shapes[s].need, {job.record.priority, job.record.id},
-                   now_);  // it moves on: its wait begins anew
+  if (job.shapes[s].groups.empty() && job.shapes[s].again.empty())
+    pool.queue.remove(job.shapes[s].need, job.turn);
+  else
+    pool.queue.renew(job.shapes[s].need, job.turn, now_);  // it moves on: its wait begins anew
   recount(job, group, TaskState::queued, TaskState::starting);
   task.record.state = TaskState::starting;
   task.record.reason.clear();
@@ -152,7 +156,7 @@ void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, std::vector<Nod
     return;
   }
   if ((*spec)->is_elastic()) {
-    nodes = widened(pool, **spec, std::move(nodes));
+    nodes = widened(pool, **spec, std::move(nodes), more_allowed(pool, **spec, job.turn));
     if (nodes.size() < (*spec)->nodes) elastic_.insert(attempt.record.key);
   }
   attempt.record.nodes = nodes;
@@ -160,12 +164,15 @@ void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, std::vector<Nod
   attempt.record.is_launched = !launch::needs_preparing(**spec);
   attempt.released.assign(nodes.size(), false);
   attempt.holds.assign(nodes.size(), false);
+  attempt.shares.assign(nodes.size(), 0);
   attempt.prepared.assign(nodes.size(), attempt.record.is_launched);
   attempt.record.gpus.resize(nodes.size());
   fill_processes(attempt, **spec);
+  pool.sharing.start(job.turn);
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
     Node& node = nodes_.at(nodes[n]);
     attempt.record.node_names.push_back(node.record.name);
+    charge(pool, attempt, n, now_);
     node.attempts.insert(attempt.record.key);
     node.preparing += !attempt.record.is_launched;
     for (std::uint32_t gpu = 0; gpu < job.shapes[s].need.per_node.gpus; ++gpu)

@@ -126,10 +126,13 @@ Result<PoolView> Controller::create_pool(const Caller& caller, const PoolRequest
     record.per_node.gpus = wish.gpus_per_node.value_or(settings_.machine.total.gpus / share);
   }
   if (auto complete = complete_pool(record, wish); !complete) return fail(complete.error());
+  if (wish.policy)
+    if (auto shared = change_policy(caller, record, *wish.policy); !shared) return fail(shared.error());
   record.resize.state = record.target.total() > 0 ? ResizeState::resizing : ResizeState::steady;
   record.resize.since = now_;
   Pool& pool = pools_[key];
   pool.record = std::move(record);
+  set_policy(pool);
   begin_watching(key, pool);
   touch(pool);
   event_in(caller.workspace, "pool.created",
@@ -170,9 +173,12 @@ Result<PoolView> Controller::resize_pool(const Caller& caller, const std::string
         fmt::format(
             "wait until slipway pool show {0} says steady, or stop it: slipway pool resize {0} --stop",
             name));
+  if (wish.policy)
+    if (auto shared = change_policy(caller, record, *wish.policy); !shared) return fail(shared.error());
   const bool rescaled = wish.autoscale || wish.min || wish.max;
   const bool changed = record.target != pool.record.target;
   pool.record = std::move(record);
+  set_policy(pool);
   begin_watching(key, pool);
   touch(pool);
   if (rescaled) {

@@ -68,6 +68,8 @@ void Controller::forget_node(NodeId id) {
   Pool& pool = pool_of(node);
   const NodeRecord& record = node.record;
   pool.capacity.remove(id);
+  node.session.reset();
+  count_node(node);
   pool.members.erase(id);
   pool.coming -= !node.has_joined;
   pool.present.of(record.low_priority) -= !record.leaving;

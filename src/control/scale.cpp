@@ -47,24 +47,25 @@ Result<void> Controller::check_formula(const Autoscale& autoscale) {
 
 // ── demand ──
 
-// The work of a pool that could start if there were nodes, most urgent first.
-std::vector<sched::Waiting> Controller::waiting_work(const Pool& pool) const {
-  std::vector<std::pair<sched::Turn, sched::Shape>> turns;
-  for (const auto& [shape, entries] : pool.queue.shapes())
-    for (const auto& [turn, since] : entries) {
-      turns.emplace_back(turn, shape);
-      if (turns.size() >= waiting_jobs_max) break;
-    }
-  std::sort(turns.begin(), turns.end());
+// The work of a pool that could start if there were nodes, most urgent first: what a limit holds back could
+// not.
+std::vector<sched::Waiting> Controller::startable_work(const Pool& pool) const {
+  std::vector<sched::Line> lines = sched::order(pool, now_);
+  std::erase_if(lines, [](const sched::Line& line) { return line.block.has_value(); });
+  return work_of(std::move(lines));
+}
+
+std::vector<sched::Waiting> Controller::work_of(std::vector<sched::Line> lines) const {
+  if (lines.size() > waiting_jobs_max) lines.resize(waiting_jobs_max);
   std::vector<sched::Waiting> waiting;
-  waiting.reserve(turns.size());
-  for (const auto& [turn, need] : turns) {
-    const Job& job = jobs_.at(turn.job);
+  waiting.reserve(lines.size());
+  for (const sched::Line& line : lines) {
+    const Job& job = jobs_.at(line.turn.job);
     for (const Shape& shape : job.shapes) {
-      if (shape.need != need) continue;
+      if (shape.need != line.shape) continue;
       std::uint64_t tasks = shape.again.size();
       for (const std::uint32_t g : shape.groups) tasks += job.groups[g].tasks - job.groups[g].next;
-      waiting.push_back({need, tasks});
+      waiting.push_back({line.shape, tasks});
     }
   }
   return waiting;
@@ -81,7 +82,7 @@ void Controller::scale_by_demand(const std::string& key, Pool& pool) {
   const std::uint32_t room = scale.max - std::min(scale.max, busy);
   const sched::NodeSize size{pool.record.per_node, pool.record.slots_per_node};
   const std::uint32_t needed =
-      std::clamp(busy + sched::nodes_needed(waiting_work(pool), size, room), scale.min, scale.max);
+      std::clamp(busy + sched::nodes_needed(startable_work(pool), size, room), scale.min, scale.max);
   NodeCounts& target = pool.record.target;
   if (needed > target.total()) {
     const std::uint32_t before = target.total();
@@ -309,7 +310,7 @@ void Controller::take_sample(Pool& pool, TimePoint at) {
   std::array<double, formula::metric_count> values{};
   const auto set = [&](Metric metric, double value) { values[static_cast<std::size_t>(metric)] = value; };
   double active = 0, running = 0;
-  for (const sched::Waiting& waiting : waiting_work(pool))
+  for (const sched::Waiting& waiting : work_of(sched::order(pool, at)))
     active += static_cast<double>(waiting.tasks) * waiting.shape.nodes;
   std::uint32_t usable = 0, seen = 0, evicted = 0;
   std::map<std::string_view, const MachineUse*> hosts;

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "domain/records.h"
+#include "domain/usage.h"
 
 namespace slipway::control {
 
@@ -35,13 +36,16 @@ struct Changes {
   std::vector<std::string> tokens_removed;
   std::vector<EventRecord> events;
   std::vector<PoolMoment> moments;
+  std::vector<ShareRecord> shares;
+  std::vector<PoolUsageRecord> pool_usage;
+  std::vector<std::pair<JobId, UsageMeter>> job_usage;
   std::vector<PoolSample> samples;  // one that begins when a saved one did replaces it
 
   bool empty() const {
     return pools.empty() && pools_removed.empty() && nodes.empty() && nodes_removed.empty() &&
            jobs_new.empty() && jobs.empty() && jobs_removed.empty() && groups.empty() && tasks.empty() &&
            attempts.empty() && tokens.empty() && tokens_removed.empty() && events.empty() &&
-           moments.empty() && samples.empty();
+           moments.empty() && shares.empty() && pool_usage.empty() && job_usage.empty() && samples.empty();
   }
 };
 
@@ -57,6 +61,7 @@ struct LiveJob {
   std::vector<GroupRecord> groups;      // only those that have moved
   std::vector<TaskRecord> live;         // placed, or waiting for another try
   std::vector<AttemptRecord> attempts;  // the last one of each of those
+  UsageMeter usage;
 };
 struct Loaded {
   std::vector<PoolRecord> pools;
@@ -64,7 +69,9 @@ struct Loaded {
   std::vector<LiveJob> jobs;
   std::vector<TokenRecord> tokens;
   std::vector<PoolSample> samples;  // oldest first
-  std::uint64_t job_last = 0;       // highest ids ever given
+  std::vector<ShareRecord> shares;
+  std::vector<PoolUsageRecord> pool_usage;
+  std::uint64_t job_last = 0;  // highest ids ever given
   std::uint64_t node_last = 0;
   std::uint64_t event_last = 0;
 };
@@ -114,6 +121,7 @@ class Store {
   // The last `limit` lines, oldest first.
   virtual Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
                                                        std::uint32_t limit) = 0;
+  virtual Result<UsageMeter> job_usage(JobId job) = 0;     // nothing spent where nothing was written down
   virtual Result<std::vector<std::string>> sources() = 0;  // manifests of all jobs on record
   virtual Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(
       const std::string& workspace) = 0;

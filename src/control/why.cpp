@@ -35,9 +35,14 @@ std::string Controller::why_waiting(const Job& job, std::uint32_t g) const {
 
 std::string Controller::why_queued(const Job& job, const Group& group, const std::string& task_name) {
   const sched::Shape& shape = job.shapes[group.shape].need;
-  const Pool& pool = pool_of(job);
-  std::string text = fmt::format("task {} needs {}; ", task_name, needs(shape));
-  if (stopping_) return text + "the service is stopping and starts nothing";
+  return fmt::format("task {} needs {}; {}", task_name, needs(shape), why_waits(job, shape));
+}
+
+// What room there is for it, and who has the rest.
+Controller::Survey Controller::survey(const Pool& pool, const sched::Shape& shape, const Job& job) {
+  const bool is_its_own = pool.reservation && pool.reservation->turn.job == job.record.id;
+  const std::uint32_t slots = pool.record.slots_per_node;
+  std::string text;
   std::uint32_t total = 0, able = 0, free = 0, away = 0, drained = 0, kept = 0, starting = 0, failed = 0;
   std::vector<std::string> busy;
   for (const auto& [id, node] : nodes_) {
@@ -51,10 +56,10 @@ std::string Controller::why_queued(const Job& job, const Group& group, const std
       ++away;
     else if (!is_prepared(node))
       ++(node.record.start.state == NodeStart::State::failed ? failed : starting);
-    else if (const Resources used = node.used + shape.per_node; fits(used, node.record.total)) {
-      const bool reserved = pool.reservation && pool.reservation->turn.job != job.record.id &&
-                            pool.reservation->nodes.contains(id);
-      ++(reserved && !fits(used + pool.reservation->nodes.at(id), node.record.total) ? kept : free);
+    else if (const Resources used = node.used + shape.per_node;
+             fits(used, node.record.total) && (slots == 0 || node.attempts.size() < slots)) {
+      const bool reserved = !is_its_own && pool.capacity.is_kept(id);
+      ++(reserved && !fits(used + pool.reservation->shape.per_node, node.record.total) ? kept : free);
     } else
       for (const AttemptKey& key : node.attempts) {
         const Attempt* attempt = find_attempt(key);
@@ -81,14 +86,32 @@ std::string Controller::why_queued(const Job& job, const Group& group, const std
   if (const std::string scale = why_no_more_nodes(pool); !scale.empty() && free < shape.nodes)
     text += "; " + scale;
   if (kept > 0)
-    text += fmt::format(", {} {} kept for {}, which has waited long", kept, kept == 1 ? "is" : "are",
-                        to_string(pool.reservation->turn.job));
-  if (free >= shape.nodes) {
+    text += fmt::format(", {} {} kept for {}, which has waited long: it needs {} and starts {}", kept,
+                        kept == 1 ? "is" : "are", to_string(pool.reservation->turn.job),
+                        needs(pool.reservation->shape), describe_start(*pool.reservation));
+  return {text, able, free};
+}
+
+std::string Controller::why_waits(const Job& job, const sched::Shape& shape) {
+  return why_waits(job, shape, survey(pool_of(job), shape, job));
+}
+
+std::string Controller::why_waits(const Job& job, const sched::Shape& shape, const Survey& room) {
+  Pool& pool = pool_of(job);
+  if (stopping_) return "the service is stopping and starts nothing";
+  const sched::Share share = pool.capacity.share(shape.per_node) * shape.nodes;
+  auto block = pool.sharing.block_of_user(job.turn.user, share);
+  if (!block) block = pool.sharing.block_of_job(job.record.id, share);
+  if (block) return describe_block(pool, job, shape, *block);
+  std::string text = room.text;
+  if (room.able < shape.nodes) text += "; it can start only when the pool has grown";
+  if (pool.reservation && pool.reservation->turn == job.turn && pool.reservation->shape == shape)
+    text += fmt::format("; room is kept for it, and it starts {}", describe_start(*pool.reservation));
+  if (room.free >= shape.nodes) {
     // There is room, so something else goes first.
-    const auto head = sched::first(pool.queue);
+    const auto head = sched::first(pool, now_);
     if (head && head->second.job != job.record.id)
-      text +=
-          fmt::format("; {} (priority {}) comes first", to_string(head->second.job), head->second.priority);
+      text += "; " + describe_turn(pool, job, head->second);
     else
       text += "; it starts as soon as the room is confirmed";
   }

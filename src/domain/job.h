@@ -94,8 +94,10 @@ struct TaskSpec {
 
 struct JobSpec {
   std::string name;
-  std::string pool;  // empty: the only pool
-  int priority = 0;  // -1000 … 1000, higher first
+  std::string pool;                      // empty: the only pool
+  int priority = 0;                      // -1000 … 1000, higher first
+  std::uint32_t max_parallel_tasks = 0;  // placed at a time; 0: no limit
+  std::uint32_t max_nodes = 0;           // nodes' worth of room held at a time; 0: no limit
   Environment environment;
   std::string source;           // SHA-256 of a snapshot's manifest; empty: none
   std::vector<TaskSpec> tasks;  // at least one

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "domain/deallocation.h"
 #include "domain/job.h"
+#include "domain/policy.h"
 #include "domain/scenario.h"
 #include "domain/state.h"
 
@@ -111,6 +112,7 @@ struct PoolRecord {
   AutoscaleRun last_run;
   Resize resize;
   bool deleting = false;  // it goes with its last job and node
+  PoolPolicy policy;
   friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
 };
 
@@ -136,6 +138,7 @@ struct PoolRequest {
   std::optional<StartTask> start_task;
   std::optional<EvictionRule> evictions;
   std::optional<Autoscale> autoscale;
+  std::optional<PolicyChange> policy;
 };
 
 // One line of a pool's history: what it should have, what it had, and why that changed.

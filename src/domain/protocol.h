@@ -48,7 +48,8 @@ struct ProcessEnded {
   ProcessUse use;
   TimePoint started_at{};
   TimePoint ended_at{};
-  std::string last_lines;  // of its stderr, where it did not end well
+  std::string last_lines;              // of its stderr, where it did not end well
+  std::optional<TimePoint> marked_at;  // likewise: the newest change in its checkpoint folder
   friend bool operator==(const ProcessEnded&, const ProcessEnded&) = default;
 };
 

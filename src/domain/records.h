@@ -83,8 +83,10 @@ struct JobRecord {
   std::optional<TimePoint> started_at;
   std::optional<TimePoint> ended_at;
   TaskCounts counts;
-  std::uint64_t evictions = 0;   // attempts that ended because their node was taken away
-  std::uint64_t nodes_lost = 0;  // attempts that ended because their node was lost
+  std::uint32_t max_parallel_tasks = 0;  // placed at a time; 0: no limit
+  std::uint32_t max_nodes = 0;           // nodes' worth of room held at a time; 0: no limit
+  std::uint64_t evictions = 0;           // attempts that ended because their node was taken away
+  std::uint64_t nodes_lost = 0;          // attempts that ended because their node was lost
   friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };
 

@@ -242,6 +242,8 @@ class Agent {
     const Started started = std::move(found->second);
     started_.erase(found);
     if (ended.kind == ProcessEndKind::exited && ended.code == 0) return;
+    if (!started.checkpoints.empty())
+      ended.marked_at = newest_change(place_.data + "/" + started.checkpoints);
     if (ended.kind != ProcessEndKind::exited && ended.kind != ProcessEndKind::signalled) return;
     ended.last_lines = last_lines_of(started.stderr_file);
     for (const std::uint16_t port : started.listens) {
@@ -356,8 +358,8 @@ class Agent {
     if (const auto lease = leases_.find(start.order.key); lease != leases_.end()) lease->second.open();
     KeeperStart message = to_keeper(start.order, place_);
     for (std::size_t i = 0; i < message.processes.size(); ++i)
-      started_[{message.key, message.processes[i].rank}] = {message.processes[i].stderr_file,
-                                                            start.order.processes[i].listens};
+      started_[{message.key, message.processes[i].rank}] = {
+          message.processes[i].stderr_file, start.order.processes[i].listens, start.order.checkpoints};
     if (start.order.silence.count() > 0) watch_silence(message, start.order.silence);
     keeper_.send(std::move(message));
   }
@@ -404,6 +406,7 @@ class Agent {
   struct Started {
     std::string stderr_file;
     std::vector<std::uint16_t> listens;
+    std::string checkpoints;  // empty: none
   };
 
   const AgentOptions options_;

@@ -8,8 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -96,6 +98,22 @@ std::string last_lines_of(const std::string& path) {
     at = text.rfind('\n', at - 1);
   if (at != std::string::npos && at > 0) text.erase(0, at + 1);
   return text;
+}
+
+std::optional<TimePoint> newest_change(const std::string& folder) {
+  constexpr int entries_max = 10'000;  // of a checkpoint folder: more are not looked at
+  std::optional<TimePoint> newest;
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator entry(folder, error);
+  for (int looked = 0; !error && entry != std::filesystem::end(entry) && looked < entries_max; ++looked) {
+    struct stat status {};
+    if (::lstat(entry->path().c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+      const TimePoint changed{Duration(status.st_mtim.tv_sec * 1'000'000 + status.st_mtim.tv_nsec / 1'000)};
+      newest = std::max(newest.value_or(changed), changed);
+    }
+    entry.increment(error);
+  }
+  return newest;
 }
 
 }  // namespace slipway::node

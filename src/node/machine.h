@@ -1,8 +1,10 @@
 #pragma once
 // What this machine is and has.
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "domain/job.h"
 
 namespace slipway::node {
@@ -16,5 +18,8 @@ std::string address_towards(const std::string& host, std::uint16_t port);
 
 // The last lines of a file, as many as are worth telling; "" where it cannot be read.
 std::string last_lines_of(const std::string& path);
+
+// When anything in a folder was last changed; nullopt where there is nothing.
+std::optional<TimePoint> newest_change(const std::string& folder);
 
 }  // namespace slipway::node

@@ -56,6 +56,7 @@ class Ledger final : public control::Store {
                                                std::uint32_t) override {
     return std::vector<PoolMoment>();
   }
+  Result<UsageMeter> job_usage(JobId) override { return UsageMeter{}; }
   Result<std::vector<std::string>> sources() override { return std::vector<std::string>(); }
   Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string&) override {
     return std::vector<std::pair<JobState, std::uint64_t>>();

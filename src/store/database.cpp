@@ -34,6 +34,10 @@ Statement& Statement::bind(std::int64_t value) {
   SLIPWAY_CHECK(!statement_ || sqlite3_bind_int64(statement_, ++at_, value) == SQLITE_OK);
   return *this;
 }
+Statement& Statement::bind(double value) {
+  SLIPWAY_CHECK(!statement_ || sqlite3_bind_double(statement_, ++at_, value) == SQLITE_OK);
+  return *this;
+}
 Statement& Statement::bind(std::string_view text) {
   SLIPWAY_CHECK(!statement_ || sqlite3_bind_text64(statement_, ++at_, text.data() ? text.data() : "",
                                                    text.size(), SQLITE_STATIC, SQLITE_UTF8) == SQLITE_OK);
@@ -59,6 +63,7 @@ Result<void> Statement::run() {
   return {};
 }
 
+double Statement::real(int column) const { return sqlite3_column_double(statement_, column); }
 std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_, column); }
 std::string Statement::text(int column) const {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));

@@ -29,6 +29,7 @@ class Statement {  // borrowed from the database; reset when it goes out of scop
   Statement& bind(std::uint32_t value) { return bind(static_cast<std::int64_t>(value)); }
   Statement& bind(int value) { return bind(static_cast<std::int64_t>(value)); }
   Statement& bind(bool value) { return bind(static_cast<std::int64_t>(value)); }
+  Statement& bind(double value);
   Statement& bind(std::string_view text);  // must outlive run() or the last step()
   Statement& bind(const std::string& text) { return bind(std::string_view(text)); }
   template <class T>
@@ -41,6 +42,7 @@ class Statement {  // borrowed from the database; reset when it goes out of scop
   Result<bool> step();  // whether there is a row
 
   std::int64_t integer(int column) const;
+  double real(int column) const;
   std::string text(int column) const;
   bool is_null(int column) const;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <tuple>
 
 #include "store/rest.h"
 
@@ -21,6 +22,10 @@ class Memory final : public MemoryStore {
     for (const auto& key : changes.pools_removed) {
       pools_.erase(key);
       moments_.erase(key);
+      pool_usage_.erase(key);
+      std::erase_if(shares_, [&](const auto& entry) {
+        return std::pair(entry.second.workspace, entry.second.pool) == key;
+      });
       samples_.erase(key);
     }
     for (const PoolMoment& moment : changes.moments) {
@@ -36,6 +41,10 @@ class Memory final : public MemoryStore {
         return entry.first + entry.second.every * entry.second.count < sample.time - control::Kept::samples;
       });
     }
+    for (const PoolUsageRecord& usage : changes.pool_usage)
+      pool_usage_[{usage.workspace, usage.pool}] = usage;
+    for (const ShareRecord& share : changes.shares)
+      shares_[{share.workspace, share.pool, share.user}] = share;
     for (const NodeRecord& node : changes.nodes) {
       nodes_[node.id] = node;
       node_last_ = std::max(node_last_, node.id.value());
@@ -49,8 +58,10 @@ class Memory final : public MemoryStore {
     for (const GroupRecord& group : changes.groups) jobs_.at(group.job).groups[group.group] = group;
     for (const TaskRecord& task : changes.tasks) tasks_[task.ref] = task;
     for (const AttemptRecord& attempt : changes.attempts) attempts_[attempt.key] = attempt;
+    for (const auto& [id, usage] : changes.job_usage) job_usage_[id] = usage;
     for (const JobId id : changes.jobs_removed) {
       jobs_.erase(id);
+      job_usage_.erase(id);
       std::erase_if(tasks_, [&](const auto& entry) { return entry.first.job == id; });
       std::erase_if(attempts_, [&](const auto& entry) { return entry.first.task.job == id; });
     }
@@ -72,12 +83,15 @@ class Memory final : public MemoryStore {
     for (const auto& [id, token] : tokens_) loaded.tokens.push_back(token);
     for (const auto& [key, samples] : samples_)
       for (const auto& [time, sample] : samples) loaded.samples.push_back(sample);
+    for (const auto& [key, usage] : pool_usage_) loaded.pool_usage.push_back(usage);
+    for (const auto& [key, share] : shares_) loaded.shares.push_back(share);
     loaded.job_last = job_last_;
     loaded.node_last = node_last_;
     loaded.event_last = events_.empty() ? 0 : events_.back().id;
     for (const auto& [id, job] : jobs_) {
       if (is_terminal(job.record.state)) continue;
-      control::LiveJob live{job.record, job.spec.tasks, {}, {}, {}};
+      control::LiveJob live{job.record, job.spec.tasks, {}, {}, {}, {}};
+      if (const auto usage = job_usage_.find(id); usage != job_usage_.end()) live.usage = usage->second;
       for (const auto& [place, group] : job.groups) live.groups.push_back(group);
       for (auto task = tasks_.lower_bound({id, 0, 0}); task != tasks_.end() && task->first.job == id;
            ++task) {
@@ -187,6 +201,10 @@ class Memory final : public MemoryStore {
     const auto skipped = static_cast<std::ptrdiff_t>(kept.size() - std::min<std::size_t>(kept.size(), limit));
     return std::vector<PoolMoment>(kept.begin() + skipped, kept.end());
   }
+  Result<UsageMeter> job_usage(JobId id) override {
+    const auto found = job_usage_.find(id);
+    return found == job_usage_.end() ? UsageMeter{} : found->second;
+  }
   Result<std::vector<std::string>> sources() override {
     std::vector<std::string> all;
     for (const auto& [id, job] : jobs_)
@@ -221,6 +239,9 @@ class Memory final : public MemoryStore {
   std::map<std::pair<std::string, std::string>, PoolRecord> pools_;
   std::map<std::pair<std::string, std::string>, std::deque<PoolMoment>> moments_;
   std::map<std::pair<std::string, std::string>, std::map<TimePoint, PoolSample>> samples_;
+  std::map<std::tuple<std::string, std::string, std::string>, ShareRecord> shares_;
+  std::map<std::pair<std::string, std::string>, PoolUsageRecord> pool_usage_;
+  std::map<JobId, UsageMeter> job_usage_;
   std::map<NodeId, NodeRecord> nodes_;
   std::map<JobId, StoredJob> jobs_;
   std::map<TaskRef, TaskRecord> tasks_;

@@ -123,6 +123,8 @@ Result<void> SqliteStore::save_pools_and_nodes(const control::Changes& changes) 
   }
   for (const auto& [workspace, name] : changes.pools_removed) {
     for (const char* sql : {"DELETE FROM pools WHERE workspace = ? AND name = ?",
+                            "DELETE FROM shares WHERE workspace = ? AND pool = ?",
+                            "DELETE FROM pool_usage WHERE workspace = ? AND pool = ?",
                             "DELETE FROM pool_history WHERE workspace = ? AND pool = ?",
                             "DELETE FROM pool_samples WHERE workspace = ? AND pool = ?"}) {
       Statement remove = db_->prepare(sql);
@@ -178,6 +180,21 @@ Result<void> SqliteStore::save_pool_past(const control::Changes& changes) {
     if (auto done = prune.bind(moment.workspace).bind(moment.pool).bind(control::Kept::moments).run(); !done)
       return done;
   }
+  for (const ShareRecord& share : changes.shares) {
+    Statement put = db_->prepare("INSERT OR REPLACE INTO shares VALUES (?,?,?,?,?)");
+    auto saved = put.bind(share.workspace)
+                     .bind(share.pool)
+                     .bind(share.user)
+                     .bind(share.used)
+                     .bind(micros(share.at))
+                     .run();
+    if (!saved) return saved;
+  }
+  for (const PoolUsageRecord& usage : changes.pool_usage) {
+    const std::string text = usage.meter.to_string();
+    Statement put = db_->prepare("INSERT OR REPLACE INTO pool_usage VALUES (?,?,?)");
+    if (auto saved = put.bind(usage.workspace).bind(usage.pool).bind(text).run(); !saved) return saved;
+  }
   for (const PoolSample& sample : changes.samples) {
     const std::string values = wire::format_sample_values(sample);
     Statement put = db_->prepare("INSERT OR REPLACE INTO pool_samples VALUES (?,?,?,?,?,?)");
@@ -206,7 +223,8 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
   for (const control::NewJob& fresh : changes.jobs_new) {
     const JobRecord& job = fresh.job;
     const std::string environment = pack(fresh.spec.environment);
-    Statement put = db_->prepare("INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0)");
+    Statement put =
+        db_->prepare("INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,?)");
     put.bind(job.id.value())
         .bind(job.workspace)
         .bind(job.name)
@@ -224,7 +242,8 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
       put.bind_null();
     else
       put.bind(fresh.idempotency_key);
-    if (auto saved = put.bind(environment).run(); !saved) return saved;
+    put.bind(environment).bind(job.max_parallel_tasks).bind(job.max_nodes);
+    if (auto saved = put.run(); !saved) return saved;
     for (std::uint32_t g = 0; g < fresh.spec.tasks.size(); ++g) {
       const std::string spec = wire::format_task_spec(fresh.spec.tasks[g]);
       Statement add = db_->prepare("INSERT INTO task_specs VALUES (?,?,?,?)");
@@ -250,6 +269,11 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
         !saved)
       return saved;
   }
+  for (const auto& [id, usage] : changes.job_usage) {
+    const std::string text = usage.to_string();
+    Statement put = db_->prepare("INSERT OR REPLACE INTO job_usage VALUES (?,?)");
+    if (auto saved = put.bind(id.value()).bind(text).run(); !saved) return saved;
+  }
   for (const JobId id : changes.jobs_removed)
     if (auto removed = remove_job(id); !removed) return removed;
   return {};
@@ -258,7 +282,7 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
 Result<void> SqliteStore::remove_job(JobId job) {
   for (const char* sql : {"DELETE FROM task_specs WHERE job = ?", "DELETE FROM task_groups WHERE job = ?",
                           "DELETE FROM tasks WHERE job = ?", "DELETE FROM attempts WHERE job = ?",
-                          "DELETE FROM jobs WHERE id = ?"}) {
+                          "DELETE FROM job_usage WHERE job = ?", "DELETE FROM jobs WHERE id = ?"}) {
     Statement remove = db_->prepare(sql);
     if (auto done = remove.bind(job.value()).run(); !done) return done;
   }

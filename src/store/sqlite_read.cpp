@@ -48,6 +48,8 @@ JobRecord job_from(const Statement& row) {  // SELECT * FROM jobs
   job.counts = counts_at(row, 12);
   job.evictions = large(row, 21);
   job.nodes_lost = large(row, 22);
+  job.max_parallel_tasks = small(row, 23);
+  job.max_nodes = small(row, 24);
   return job;
 }
 
@@ -245,6 +247,23 @@ Result<control::Loaded> SqliteStore::load() {
     loaded.samples = std::move(*samples);
   }
   {
+    Statement ask = db_->prepare("SELECT * FROM pool_usage");
+    auto usage = rows<PoolUsageRecord>(ask, [](const Statement& row) {
+      // What cannot be read is counted from nothing: it is no reason not to start.
+      return PoolUsageRecord{row.text(0), row.text(1), UsageMeter::parse(row.text(2)).value_or(UsageMeter{})};
+    });
+    if (!usage) return fail(usage.error());
+    loaded.pool_usage = std::move(*usage);
+  }
+  {
+    Statement ask = db_->prepare("SELECT * FROM shares");
+    auto shares = rows<ShareRecord>(ask, [](const Statement& row) {
+      return ShareRecord{row.text(0), row.text(1), row.text(2), row.real(3), time_at(row, 4)};
+    });
+    if (!shares) return fail(shares.error());
+    loaded.shares = std::move(*shares);
+  }
+  {
     Statement ask = db_->prepare("SELECT * FROM tokens ORDER BY created_at");
     auto tokens = rows<TokenRecord>(ask, [](const Statement& row) {
       return TokenRecord{row.text(0), row.text(1),    row.text(2), static_cast<Role>(row.integer(3)),
@@ -277,7 +296,9 @@ Result<control::Loaded> SqliteStore::load() {
 }
 
 Result<control::LiveJob> SqliteStore::load_live_job(const JobRecord& job) {
-  control::LiveJob live{job, {}, {}, {}, {}};
+  auto usage = job_usage(job.id);
+  if (!usage) return fail(usage.error());
+  control::LiveJob live{job, {}, {}, {}, {}, *usage};
   Statement specs = db_->prepare("SELECT spec FROM task_specs WHERE job = ? ORDER BY grp");
   specs.bind(job.id.value());
   for (;;) {
@@ -312,6 +333,14 @@ Result<control::LiveJob> SqliteStore::load_live_job(const JobRecord& job) {
   return live;
 }
 
+Result<UsageMeter> SqliteStore::job_usage(JobId job) {
+  Statement ask = db_->prepare("SELECT usage FROM job_usage WHERE job = ?");
+  auto usage =
+      first_row<std::string>(ask.bind(job.value()), [](const Statement& row) { return row.text(0); });
+  if (!usage) return fail(usage.error());
+  return *usage ? UsageMeter::parse(**usage).value_or(UsageMeter{}) : UsageMeter{};
+}
+
 Result<std::vector<GroupRecord>> SqliteStore::group_records(JobId job) {
   Statement ask = db_->prepare("SELECT * FROM task_groups WHERE job = ? ORDER BY grp");
   return rows<GroupRecord>(ask.bind(job.value()), [](const Statement& row) {
@@ -338,6 +367,8 @@ Result<JobSpec> SqliteStore::job_spec(JobId id, std::uint32_t tasks_max) {
   spec.name = (*record)->name;
   spec.pool = (*record)->pool;
   spec.priority = (*record)->priority;
+  spec.max_parallel_tasks = (*record)->max_parallel_tasks;
+  spec.max_nodes = (*record)->max_nodes;
   spec.source = (*record)->source;
   Statement head = db_->prepare("SELECT environment FROM jobs WHERE id = ?");
   auto environment =

@@ -29,6 +29,7 @@ class SqliteStore final : public control::Store {
   Result<std::vector<EventRecord>> events(const control::EventQuery& query) override;
   Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
                                                std::uint32_t limit) override;
+  Result<UsageMeter> job_usage(JobId job) override;
   Result<std::vector<std::string>> sources() override;
   Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string& workspace) override;
 

@@ -192,6 +192,11 @@ Result<JobFile> read_job(const Value& root, const std::string& document) {
   spec.name = reader.text("name");
   spec.pool = reader.text("pool");
   spec.priority = static_cast<int>(reader.integer("priority", -1000, 1000, 0));
+  const auto limit = [&](const char* key, std::int64_t high) {
+    return static_cast<std::uint32_t>(reader.integer(key, 1, high, 0));
+  };
+  spec.max_parallel_tasks = limit("max_parallel_tasks", JobLimits::tasks_max);
+  spec.max_nodes = limit("max_nodes", JobLimits::nodes_max);
   for (auto& [key, text] : reader.text_map("environment")) spec.environment[key] = text;
   file.source_folder = reader.text("source");
   const Defaults defaults = read_defaults(reader, {});
@@ -306,6 +311,8 @@ std::string format_job_spec(const JobSpec& spec) {
   if (!spec.name.empty()) json["name"] = spec.name;
   if (!spec.pool.empty()) json["pool"] = spec.pool;
   json["priority"] = spec.priority;
+  if (spec.max_parallel_tasks > 0) json["max_parallel_tasks"] = spec.max_parallel_tasks;
+  if (spec.max_nodes > 0) json["max_nodes"] = spec.max_nodes;
   if (!spec.environment.empty()) json["environment"] = spec.environment;
   if (!spec.source.empty()) json["source"] = spec.source;
   json["tasks"] = Json::array();

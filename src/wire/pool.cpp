@@ -7,6 +7,7 @@
 #include "wire/document.h"
 #include "wire/formula.h"
 #include "wire/json.h"
+#include "wire/policy.h"
 #include "wire/records.h"
 #include "wire/scenario.h"
 #include "wire/utf8.h"
@@ -70,7 +71,8 @@ Json settings_json(const PoolRecord& pool) {
             {"evictions", nullptr},
             {"autoscale", autoscale_json(pool.autoscale)},
             {"last_run", last_run_json(pool.last_run)},
-            {"resize", resize_json(pool.resize)}};
+            {"resize", resize_json(pool.resize)},
+            {"policy", policy_json(pool.policy)}};
   if (pool.evictions.every.count() > 0)
     json["evictions"] = {{"every", seconds(pool.evictions.every)},
                          {"spread", seconds(pool.evictions.spread)},
@@ -318,6 +320,10 @@ Result<void> parse_pool_settings(std::string_view json, PoolRecord& pool) {
   pool.autoscale = read_autoscale(reader);
   pool.last_run = read_last_run(reader);
   pool.resize = read_resize(reader);
+  if (auto policy = changed({}, read_policy(reader)))
+    pool.policy = *policy;
+  else
+    return fail(policy.error());
   pool.target.low_priority = read_count(reader, "low_priority", nodes_max, 0);
   pool.deleting = reader.boolean("deleting", false);
   return reader.finish();
@@ -464,6 +470,7 @@ Result<PoolRequest> parse_pool_request(std::string_view json) {
   if (reader.has("start_task")) request.start_task = read_start_task(reader);
   if (reader.has("evictions")) request.evictions = read_evictions(reader);
   if (reader.has("autoscale")) request.autoscale = read_autoscale(reader);
+  if (reader.has("policy")) request.policy = read_policy(reader);
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   return request;
 }

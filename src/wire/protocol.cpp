@@ -86,6 +86,7 @@ ProcessEnded ended_from(const Json& json) {
   value.users_fault = json.at("users_fault").get<bool>();
   value.detail = json.at("detail").get<std::string>();
   value.last_lines = json.value("last_lines", "");
+  if (json.contains("marked_at")) value.marked_at = time_at(json, "marked_at");
   value.use.memory_peak = wire::integer<Bytes>(json.at("memory_peak"));
   value.use.cpu_time = duration_at(json, "cpu_time");
   value.started_at = time_at(json, "started_at");
@@ -256,6 +257,7 @@ void put(std::string& out, const ProcessEnded& value) {
       value.use.memory_peak, value.use.cpu_time.count(), micros(value.started_at), micros(value.ended_at));
   put_field(out, "detail", value.detail);
   if (!value.last_lines.empty()) put_field(out, "last_lines", value.last_lines);
+  if (value.marked_at) fmt::format_to(Out(out), R"(,"marked_at":{})", micros(*value.marked_at));
   out += '}';
 }
 void put(std::string& out, const ProcessStart& value) {

@@ -78,6 +78,8 @@ std::string format(const JobRecord& job, const std::string& spec, const std::vec
             {"workspace", job.workspace},
             {"pool", job.pool},
             {"priority", job.priority},
+            {"max_parallel_tasks", job.max_parallel_tasks > 0 ? Json(job.max_parallel_tasks) : Json()},
+            {"max_nodes", job.max_nodes > 0 ? Json(job.max_nodes) : Json()},
             {"state", to_string(job.state)},
             {"reason", job.reason},
             {"submitted_by", job.submitted_by},
@@ -138,6 +140,23 @@ std::string format(const EventRecord& event) {
                {"node", text_or_null(event.node)},
                {"pool", text_or_null(event.pool)},
                {"text", event.text}});
+}
+
+std::string format(const QueueLine& line) {
+  return dump({{"place", line.place},
+               {"job", to_string(line.job)},
+               {"name", line.name},
+               {"pool", line.pool},
+               {"user", line.user},
+               {"priority", line.priority},
+               {"tasks", line.tasks},
+               {"nodes", line.nodes},
+               {"per_node",
+                {{"cores", cores_json(line.per_node.cores)},
+                 {"memory", line.per_node.memory},
+                 {"gpus", line.per_node.gpus}}},
+               {"since", format_time(line.since)},
+               {"reason", line.reason}});
 }
 
 std::string format(const TokenRecord& token, const std::string& secret) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "domain/queue.h"
 #include "domain/records.h"
 
 namespace slipway::wire {
@@ -21,6 +22,7 @@ std::string format(const TaskView& view, const TaskSpec& spec, const std::vector
 std::string format(const AttemptRecord& attempt, const TaskSpec& spec);
 std::string format_of_job(const AttemptRecord& attempt, const TaskSpec& spec);  // with the name of its task
 std::string format(const EventRecord& event);
+std::string format(const QueueLine& line);
 std::string format(const TokenRecord& token, const std::string& secret = {});
 
 // {"items": [...], "next": ...}, from items that are JSON already.

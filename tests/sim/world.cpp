@@ -11,6 +11,7 @@ using namespace std::chrono_literals;
 
 constexpr Resources machine{.cores = 64'000, .memory = 64ull << 30, .gpus = 0};
 const control::Caller user{"ana", "default"};
+const control::Caller other_user{"ben", "default"};
 
 control::Settings settings() {
   control::Settings settings;
@@ -56,6 +57,7 @@ World::World(std::uint64_t seed) : random(seed), store_(store::make_memory_store
   lab.notice = Duration(random.chance(0.3) ? 0 : random.between(0, 10'000'000));
   lab.cores_per_node = static_cast<Millicores>(random.between(1, 4) * 1000);
   lab.memory_per_node = 8ull << 30;
+  lab.policy = random_policy();
   (void)controller_->create_pool(user, lab);
   PoolRequest joined;
   joined.name = "joined";
@@ -74,11 +76,22 @@ World::World(std::uint64_t seed) : random(seed), store_(store::make_memory_store
   }
 }
 
+PolicyChange World::random_policy() {
+  PolicyChange policy;
+  if (random.chance(0.3)) policy.weights["ben"] = static_cast<double>(random.between(1, 4));
+  if (random.chance(0.3)) policy.half_life = Duration(random.between(1'000'000, 60'000'000));
+  if (random.chance(0.2)) policy.user_max_nodes = static_cast<std::uint32_t>(random.between(3, 6));
+  if (random.chance(0.2)) policy.user_max_running_tasks = static_cast<std::uint32_t>(random.between(1, 8));
+  if (random.chance(0.2)) policy.job_max_running_tasks = static_cast<std::uint32_t>(random.between(1, 8));
+  return policy;
+}
+
 JobSpec World::random_job() {
   JobSpec job;
   job.name = fmt::format("job{}", submitted_++);
   job.pool = random.chance(0.8) ? "lab" : "joined";
   job.priority = static_cast<int>(random.between(-2, 2));
+  if (random.chance(0.2)) job.max_parallel_tasks = static_cast<std::uint32_t>(random.between(1, 4));
   const std::int64_t entries = random.between(1, 4);
   for (std::int64_t i = 0; i < entries; ++i) {
     TaskSpec task;
@@ -126,8 +139,8 @@ JobSpec World::random_job() {
 void World::submit(int jobs) {
   for (int i = 0; i < jobs; ++i) {
     controller_->set_now(now_);
-    const auto submitted =
-        controller_->submit(user, random_job(), random.chance(0.3) ? fmt::format("key{}", i) : "");
+    const auto submitted = controller_->submit(random.chance(0.6) ? user : other_user, random_job(),
+                                               random.chance(0.3) ? fmt::format("key{}", i) : "");
     const std::uint64_t before = session_last_;
     turn();
     // Acknowledged only when the turn was saved and its answer could be sent.

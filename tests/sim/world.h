@@ -57,6 +57,7 @@ class World {
   void follow_local_nodes();
   void schedule(Flight flight);
   JobSpec random_job();
+  PolicyChange random_policy();
   void check_events();
   void check_ended_job(JobId id);
 

@@ -1,0 +1,106 @@
+#pragma once
+// How the users of a pool share it: who holds how much, who has used how much lately, and what they may hold.
+//
+// Use is counted in node-seconds (see Share) and fades: what was used one half life ago counts half. It is
+// computed when asked for, from two numbers a user, so nothing has to be done as time goes on.
+//
+// A user's score decides whose turn it is, the lowest first: what was used, plus what is held now as if it
+// were held for good, divided by the weight. Without the second part whoever is behind by a second would be
+// given the whole pool at once.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "domain/policy.h"
+#include "sched/queue.h"
+
+namespace slipway::sched {
+
+struct JobLimit {  // what a job asked for itself; 0: no limit
+  std::uint32_t max_tasks = 0;
+  std::uint32_t max_nodes = 0;
+};
+
+struct Held {
+  std::uint32_t tasks = 0;
+  Share share = 0;
+};
+
+enum class Limit : std::uint8_t {
+  user_tasks,
+  user_nodes,
+  job_tasks,
+  job_nodes,
+  job_own_tasks,
+  job_own_nodes
+};
+struct Block {  // why something may not start although there may be room
+  Limit limit;
+  Held held;
+  std::uint32_t max = 0;
+};
+
+class Sharing {
+ public:
+  Sharing();
+  void set_policy(const PoolPolicy& policy, TimePoint now);
+  const PoolPolicy& policy() const { return policy_; }
+
+  UserId user(const std::string& name);  // the same for the same name, as long as this object lives
+  const std::string& name(UserId user) const { return users_[user.value()].name; }
+  std::size_t users() const { return users_.size(); }
+
+  void set_limit(JobId job, const JobLimit& limit);
+  void forget(JobId job);  // it has ended
+
+  // A task of it is placed; its parts hold their shares of nodes, from `at` on.
+  void start(const Turn& turn);
+  void end(const Turn& turn);
+  void hold(const Turn& turn, Share share, TimePoint at);
+  void release(const Turn& turn, Share share, TimePoint at);
+
+  Held held(UserId user) const { return users_[user.value()].held; }
+  Held held(JobId job) const;
+  double used(UserId user, TimePoint now) const;  // node-seconds, faded
+  double score(UserId user, TimePoint now) const;
+  std::vector<double> scores(TimePoint now) const;       // by user
+  void restore(UserId user, double used, TimePoint at);  // what was written down of it
+
+  // What a user, or a job, may not exceed by one task more that takes that share in all.
+  std::optional<Block> block_of_user(UserId user, Share more) const;
+  std::optional<Block> block_of_job(JobId job, Share more) const;
+  // How much more both may hold; nullopt: any amount.
+  std::optional<Share> room(const Turn& turn) const;
+
+ private:
+  struct User {
+    std::string name;
+    double weight = 1;
+    Held held;
+    // used(t) = past * fade(t) + held * lasting_: holding from t1 on adds held * lasting_ to the second part
+    // and takes the same, grown by 1 / fade(t1), from the first, so the sum is 0 at t1 and goes towards
+    // held * lasting_.
+    double past = 0;
+  };
+  struct Job {
+    Held held;
+    JobLimit limit;
+  };
+  double fade(TimePoint now) const;  // of what was used at `origin_`
+  double used(const User& user, double fade) const;
+  double score(const User& user, double fade) const;
+  void move_origin(TimePoint now);
+  double weight_of(const std::string& name) const;
+  void change_share(UserId user, double nodes, TimePoint at);
+
+  PoolPolicy policy_;
+  double lasting_ = 0;  // seconds: what one node that is held for good counts in the end
+  TimePoint origin_{};
+  std::vector<User> users_;
+  std::unordered_map<std::string, UserId> by_name_;
+  std::unordered_map<JobId, Job> jobs_;  // those that hold something or have a limit
+};
+
+}  // namespace slipway::sched
