@@ -88,6 +88,32 @@ class Sharing(SlipwayCase):
         self.assertEqual(answer.status, 400)
         self.assertIn("max_cats", answer.json["detail"])
 
+    def test_the_time_of_nodes_adds_up(self):
+        s = self.service()
+        s.pool("lab", 2)
+        good = s.submit(job(shell("good", "true", nodes=2)))
+        bad = s.submit(job(shell("bad", "sleep 0.2; exit 3")))
+        for one in (good, bad):
+            s.wait_for(one)
+        spent = s.get(f"/v1/jobs/{bad}/usage")["node_microseconds"]
+        self.assertEqual(spent["computing"], 0)  # it left no checkpoint: all was in vain
+        self.assertGreater(spent["lost"], 0)
+        kept = s.submit(job(shell("kept", 'touch "$SLIPWAY_CHECKPOINT_DIR/mark"; exit 3', nodes=1)))
+        s.wait_for(kept, "failed")
+        s.kill_service()
+        s.up()
+        parts = ("computing", "staging", "waiting", "lost", "idle")
+        for path in ("/v1/pools/lab/usage", f"/v1/jobs/{good}/usage", f"/v1/jobs/{bad}/usage", f"/v1/jobs/{kept}/usage"):
+            usage = s.get(path)["node_microseconds"]
+            self.assertEqual(sum(usage[part] for part in parts), usage["wall"], path)
+        whole = s.get("/v1/pools/lab/usage")["node_microseconds"]
+        jobs = [s.get(f"/v1/jobs/{one}/usage")["node_microseconds"] for one in (good, bad, kept)]
+        for part in parts[:4]:  # each is rounded down by itself
+            self.assertLessEqual(abs(sum(one[part] for one in jobs) - whole[part]), len(jobs))
+        self.assertIn("idle", s.ok("pool", "usage", "lab").out)
+        self.assertIn("computed in vain", s.ok("job", "usage", bad).out)
+        s.refused("pool", "usage", "none", says="there is no pool none")
+
 
 if __name__ == "__main__":
     unittest.main()
