@@ -86,7 +86,7 @@ struct Inputs {
   std::uint32_t slots_per_node = 1;
   // By Metric, each oldest first. Samples later than `now` are not seen.
   std::array<std::span<const Sample>, metric_count> samples{};
-  std::uint64_t seed = 0;  // of rand()
+  std::uint64_t seed = 0;           // of rand()
   Duration period = sample_period;  // between two samples; above 0
 };
 

@@ -1,6 +1,6 @@
 // What `slipway events --export` wrote, as `slipway sim replay` reads it.
-#include "target.h"
 #include "wire/recording.h"
+#include "target.h"
 
 using namespace slipway;
 

@@ -1,6 +1,6 @@
 // Autoscale scenarios: what is read is written and read again the same.
-#include "target.h"
 #include "wire/scenario.h"
+#include "target.h"
 
 using namespace slipway;
 

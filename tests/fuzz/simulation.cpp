@@ -1,6 +1,6 @@
 // The scenarios of `slipway sim run`, and what is written of one that is run.
-#include "target.h"
 #include "wire/simulation.h"
+#include "target.h"
 
 using namespace slipway;
 
