@@ -34,7 +34,7 @@ std::uint64_t run(std::uint64_t seed, bool check) {
   }
   world.heal();
   if (check) {
-    EXPECT_TRUE(world.settles_within(24h)) << "seed " << seed << " does not settle";
+    EXPECT_TRUE(world.settles_within(24h)) << "seed " << seed << " does not settle: " << world.unsettled();
     EXPECT_EQ(world.broken_invariant(), "") << "seed " << seed << " after healing";
     jobs_seen += world.jobs_acknowledged();
     processes_seen += world.processes_begun();

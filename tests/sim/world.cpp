@@ -412,6 +412,19 @@ bool World::settles_within(Duration limit) {
   return false;
 }
 
+std::string World::unsettled() {
+  for (const JobId id : acknowledged_) {
+    const auto job = store_->job(id);
+    if (!job || !*job || is_terminal((*job)->state) || (*job)->pool == "joined") continue;
+    const auto why = controller_->why(**job);
+    std::string text = to_string(id) + (why ? ": " + why->answer : "");
+    for (const NodeView& view : controller_->nodes(user, "lab"))
+      text += fmt::format("; {} {} {}", view.node.name, to_string(view.node.state), view.node.reason);
+    return text;
+  }
+  return "";
+}
+
 void World::check_events() {
   const auto events =
       store_->events({.workspace = "default", .job = {}, .after = event_seen_, .limit = 1'000'000});
