@@ -371,6 +371,11 @@ Controller::Attempt* Controller::find_attempt(const AttemptKey& key) {
 }
 
 std::string Controller::broken_invariant() const {
+  for (const auto& [key, pool] : pools_) {
+    std::map<NodeState, std::uint32_t> states;
+    for (const NodeId id : pool.members) ++states[nodes_.at(id).record.state];
+    if (states != states_of(pool)) return fmt::format("pool {}: its nodes are miscounted", pool.record.name);
+  }
   for (const auto& [id, node] : nodes_) {
     Resources held;
     for (const AttemptKey& key : node.attempts) {

@@ -263,12 +263,13 @@ class Controller {
     PoolRecord record;
     bool changed = true;  // something that could let a task start
     std::set<NodeId> members;
-    NodeCounts present;           // members that are not leaving
-    std::uint32_t coming = 0;     // members that have never joined
-    std::uint64_t name_hint = 1;  // no lower number is free for a node's name
-    TimePoint refill_at{};        // low-priority nodes are asked for again
-    EvictionRule rule;            // the one in force
-    Random chances{1};            // of that rule
+    std::map<NodeState, std::uint32_t> states;  // how many of them are in which
+    NodeCounts present;                         // members that are not leaving
+    std::uint32_t coming = 0;                   // members that have never joined
+    std::uint64_t name_hint = 1;                // no lower number is free for a node's name
+    TimePoint refill_at{};                      // low-priority nodes are asked for again
+    EvictionRule rule;                          // the one in force
+    Random chances{1};                          // of that rule
     TimePoint evict_at{};
     TimePoint evaluate_at{};
     std::deque<SampleRun> samples;            // oldest first
@@ -422,6 +423,7 @@ class Controller {
   void update_capacity(Node& node);
   Duration heartbeat_of(const Node& node) const;
   void set_state(Node& node, NodeState state, const std::string& reason);
+  void count_as(Node& node, NodeState state);
   Pool& pool_of(const Node& node);
   const Pool& pool_of(const Node& node) const;
   Pool& pool_of(const Job& job);

@@ -51,6 +51,14 @@ void Controller::refresh_node(Node& node, const std::string& reason) {
   if (state != record.state || !reason.empty()) set_state(node, state, reason);
 }
 
+// Members are counted by state as they change: a pool may have 100,000, and its history asks at every change.
+void Controller::count_as(Node& node, NodeState state) {
+  std::map<NodeState, std::uint32_t>& states = pool_of(node).states;
+  --states[node.record.state];
+  ++states[state];
+  node.record.state = state;
+}
+
 void Controller::set_state(Node& node, NodeState state, const std::string& reason) {
   constexpr std::size_t steps_max = 20;
   NodeRecord& record = node.record;
@@ -62,7 +70,7 @@ void Controller::set_state(Node& node, NodeState state, const std::string& reaso
     if (record.steps.size() > steps_max) record.steps.erase(record.steps.begin());
   }
   if (!works(state) || !works(record.state)) unsettled_.insert(node.pool_key);
-  record.state = state;
+  count_as(node, state);
   record.reason = reason;
   record.changed_at = now_;
   touch(node);
@@ -191,7 +199,7 @@ void Controller::welcome(Node& node, SessionId session, const Hello& hello) {
              fmt::format("{} joined pool {} with {}", node.record.name, node.record.pool,
                          describe(node.record.total)),
              node.record.name, node.record.pool);
-  if (was_away) node.record.state = NodeState::gone;  // so that what follows is a change
+  if (was_away) count_as(node, NodeState::gone);  // so that what follows is a change
   refresh_node(
       node, node.cleaning.empty() ? "" : fmt::format("it first ends {} old processes", node.cleaning.size()));
   touch(node);

@@ -315,8 +315,8 @@ std::vector<PoolView> Controller::pools(const Caller& caller) const {
 }
 
 std::map<NodeState, std::uint32_t> Controller::states_of(const Pool& pool) const {
-  std::map<NodeState, std::uint32_t> states;
-  for (const NodeId id : pool.members) ++states[nodes_.at(id).record.state];
+  std::map<NodeState, std::uint32_t> states = pool.states;
+  std::erase_if(states, [](const auto& entry) { return entry.second == 0; });
   return states;
 }
 

@@ -51,6 +51,7 @@ Controller::Node& Controller::add_node(const std::string& key, Pool& pool, NodeR
   node.pool_key = key;
   for (std::uint32_t gpu = 0; gpu < node.record.total.gpus; ++gpu) node.gpus_free.insert(gpu);
   pool.members.insert(id);
+  ++pool.states[node.record.state];
   node.has_joined = node.record.state != NodeState::joining;
   pool.coming += !node.has_joined;
   pool.present.of(node.record.low_priority) += !node.record.leaving;
@@ -71,6 +72,7 @@ void Controller::forget_node(NodeId id) {
   node.session.reset();
   count_node(node);
   pool.members.erase(id);
+  --pool.states[record.state];
   pool.coming -= !node.has_joined;
   pool.present.of(record.low_priority) -= !record.leaving;
   node_names_.erase({record.workspace, record.name});
