@@ -174,6 +174,10 @@ void Controller::welcome(Node& node, SessionId session, const Hello& hello) {
   node.cleaning.clear();
   uninvite_all(node);
   node.record.instance = hello.instance;
+  if (node.record.local && node.record.address != hello.address) {
+    addresses_.erase(node.record.address);
+    addresses_.insert(hello.address);
+  }
   node.record.address = hello.address;
   node.record.host = hello.host;
   node.record.local = hello.local;

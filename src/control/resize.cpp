@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <tuple>
 
 #include "control/controller.h"
@@ -16,6 +18,16 @@ namespace {
 
 std::string local_address(std::uint64_t number) {  // 127.64.0.1 and on
   return fmt::format("127.{}.{}.{}", 64 + number / 254 / 256, number / 254 % 256, number % 254 + 1);
+}
+
+std::uint64_t address_number(const std::string& address) {
+  unsigned second = 64, third = 0, fourth = 1;
+  std::sscanf(address.c_str(), "127.%u.%u.%u", &second, &third, &fourth);
+  return ((std::uint64_t{second} - 64) * 256 + third) * 254 + fourth - 1;
+}
+
+std::uint64_t name_number(const std::string& name) {  // 3 of lab-3
+  return std::strtoull(name.c_str() + name.rfind('-') + 1, nullptr, 10);
 }
 
 }  // namespace
@@ -78,8 +90,8 @@ void Controller::forget_node(NodeId id) {
   node_names_.erase({record.workspace, record.name});
   if (record.local) {
     addresses_.erase(record.address);
-    address_hint_ = 0;
-    pool.name_hint = 1;
+    address_hint_ = std::min(address_hint_, address_number(record.address));
+    pool.name_hint = std::min(pool.name_hint, std::max<std::uint64_t>(1, name_number(record.name)));
     machine_taken_.cores -= record.total.cores;
     machine_taken_.memory -= record.total.memory;
     outputs_.local_nodes_changed = true;

@@ -56,7 +56,7 @@ World::World(std::uint64_t seed) : random(seed), store_(store::make_memory_store
         EvictionRule{Duration(random.between(1'000'000, 30'000'000)), Duration(500'000), random.next()};
   lab.notice = Duration(random.chance(0.3) ? 0 : random.between(0, 10'000'000));
   lab.cores_per_node = static_cast<Millicores>(random.between(1, 4) * 1000);
-  lab.memory_per_node = 8ull << 30;
+  lab.memory_per_node = 4ull << 30;
   lab.policy = random_policy();
   (void)controller_->create_pool(user, lab);
   PoolRequest joined;
@@ -376,8 +376,11 @@ void World::heal() {
   (void)controller_->resize_pool(user, "lab", by_hand);
   (void)controller_->stop_resize(user, "lab");
   PoolRequest wish;
-  wish.dedicated = 6;
+  wish.dedicated = 12;  // enough for any gang that was accepted when the pool could grow
   wish.low_priority = 0;
+  wish.policy = PolicyChange{};
+  wish.policy->user_max_nodes = wish.policy->user_max_running_tasks = 0;
+  wish.policy->job_max_nodes = wish.policy->job_max_running_tasks = 0;
   wish.evictions = EvictionRule{};
   if (auto resized = controller_->resize_pool(user, "lab", wish);
       !resized && resized.error().code != ErrorCode::not_found && ledger_.broken.empty())
