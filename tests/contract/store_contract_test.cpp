@@ -184,6 +184,45 @@ TEST_P(StoreContract, KeepsThePastOfPools) {
   EXPECT_TRUE(store_->pool_history("default", "lab", 4)->empty());
 }
 
+TEST_P(StoreContract, KeepsWhatWasUsed) {
+  UsageMeter meter;
+  meter.change_wall(2 * node_whole, at(5));
+  meter.change(Spent::computing, node_whole, at(6));
+  Changes changes;
+  PoolRecord pool;
+  pool.name = "lab";
+  pool.policy = {.weights = {{"ana", 2.5}}, .half_life = Duration(60'000'000), .per_user = {.max_nodes = 3}};
+  changes.pools = {pool};
+  changes.jobs_new = {new_job(1)};
+  changes.jobs_new.front().job.max_parallel_tasks = 7;
+  changes.shares = {{"default", "lab", "ana", 12.75, at(5)}, {"default", "lab", "ben", 1, at(5)}};
+  changes.pool_usage = {{"default", "lab", meter}};
+  changes.job_usage = {{JobId{1}, meter}};
+  save(changes);
+  Changes more;
+  more.shares = {{"default", "lab", "ben", 2, at(6)}};
+  save(more);
+  reopen();
+  const auto loaded = store_->load();
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->pools.front().policy, pool.policy);
+  EXPECT_EQ(loaded->shares, (std::vector<ShareRecord>{{"default", "lab", "ana", 12.75, at(5)},
+                                                      {"default", "lab", "ben", 2, at(6)}}));
+  ASSERT_EQ(loaded->pool_usage.size(), 1u);
+  EXPECT_EQ(loaded->pool_usage.front().meter, meter);
+  EXPECT_EQ(loaded->jobs.front().usage, meter);
+  EXPECT_EQ(loaded->jobs.front().job.max_parallel_tasks, 7u);
+  EXPECT_EQ(store_->job_usage(JobId{1}).value(), meter);
+  EXPECT_EQ(store_->job_usage(JobId{2}).value(), UsageMeter{});
+  Changes gone;
+  gone.pools_removed = {{"default", "lab"}};
+  gone.jobs_removed = {JobId{1}};
+  save(gone);
+  EXPECT_TRUE(store_->load()->shares.empty());
+  EXPECT_TRUE(store_->load()->pool_usage.empty());
+  EXPECT_EQ(store_->job_usage(JobId{1}).value(), UsageMeter{});
+}
+
 TEST_P(StoreContract, LoadsWhatLivesAndLeavesWhatEnded) {
   Changes changes;
   changes.jobs_new = {new_job(1), new_job(2)};
