@@ -75,6 +75,8 @@ void Controller::restore_job(LiveJob live) {
   Job& job = jobs_[live.job.id] = make_job(live.job, live.tasks);
   admit(job);
   job.usage = live.usage;
+  // Written down as the pool's is, or the next restart would count what goes on now for the job alone.
+  if (job.usage.is_going_on()) usage_jobs_.insert(live.job.id);
   job.usage.stop_all(now_);
   job.cancelling = job.record.state == JobState::stopping;
   job.record.counts = live.job.counts;

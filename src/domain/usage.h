@@ -39,6 +39,7 @@ class UsageMeter {
   NodeTime wall() const { return wall_; }
   std::uint64_t rate(Spent kind) const { return rates_[static_cast<std::size_t>(kind)]; }
   std::uint64_t wall_rate() const { return wall_rate_; }
+  bool is_going_on() const { return rates_ != decltype(rates_){}; }
 
   std::string to_string() const;  // as it is written down
   static Result<UsageMeter> parse(std::string_view text);

@@ -36,6 +36,7 @@ std::uint64_t run(std::uint64_t seed, bool check) {
   if (check) {
     EXPECT_TRUE(world.settles_within(24h)) << "seed " << seed << " does not settle: " << world.unsettled();
     EXPECT_EQ(world.broken_invariant(), "") << "seed " << seed << " after healing";
+    EXPECT_EQ(world.broken_usage(), "") << "seed " << seed;
     jobs_seen += world.jobs_acknowledged();
     processes_seen += world.processes_begun();
     joined_seen += world.nodes_joined();

@@ -512,6 +512,33 @@ std::string World::broken_invariant() {
   return "";
 }
 
+// What the jobs of a pool have spent is what the pool has, to the last bit; and all of it adds up to its
+// nodes.
+std::string World::broken_usage() {
+  for (const char* pool : {"lab", "joined"}) {
+    const auto whole = controller_->pool_usage(user, pool);
+    if (!whole) continue;
+    std::int64_t sum = whole->idle;
+    for (const std::int64_t spent : whole->spent) sum += spent;
+    if (sum != whole->wall || whole->idle < 0) return fmt::format("the usage of {} does not add up", pool);
+    std::int64_t jobs_count = 0;
+    std::array<std::int64_t, spent_kinds> spent{};
+    const auto jobs =
+        store_->jobs({.workspace = "default", .state = {}, .name = {}, .before = {}, .limit = 10'000});
+    for (const JobRecord& job : *jobs) {
+      if (job.pool != pool) continue;
+      ++jobs_count;
+      const auto usage = controller_->job_usage(job);
+      for (std::size_t kind = 0; kind < spent_kinds; ++kind) spent[kind] += usage->spent[kind];
+    }
+    for (std::size_t kind = 0; kind < spent_kinds; ++kind)  // each job is rounded down by itself
+      if (spent[kind] > whole->spent[kind] || whole->spent[kind] - spent[kind] > jobs_count)
+        return fmt::format("the jobs of {} have spent {} and the pool {}", pool, spent[kind],
+                           whole->spent[kind]);
+  }
+  return "";
+}
+
 std::uint64_t World::digest() { return digest_; }
 
 }  // namespace slipway::sim

@@ -1,6 +1,7 @@
 #pragma once
 // The real controller over a memory store, the real agent logic over made-up machines, and a network that
 // loses, delays, repeats and reorders. One seed, one history: nothing else may vary.
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,6 +27,7 @@ class World {
   bool settles_within(Duration limit);  // every acknowledged job ends
   std::string unsettled();  // what still waits, and why
   std::string broken_invariant();
+  std::string broken_usage();
   std::uint64_t digest();
   std::size_t processes_begun() const { return ledger_.begun.size(); }
   std::size_t nodes_joined() const { return joined_; }
