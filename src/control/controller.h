@@ -258,6 +258,7 @@ class Controller {
     TimePoint first{};
     std::uint32_t count = 0;
     std::array<double, formula::metric_count> values{};
+    bool is_saved = false;
   };
   struct Pool : sched::Pool {
     PoolRecord record;
@@ -539,6 +540,7 @@ class Controller {
     Bytes memory = 0;
   } machine_taken_;  // by local nodes
   bool is_sampling_ = false;
+  std::uint64_t samples_taken_ = 0;
   Totals totals_;
 
   // parsed task specs, the least recently used last

@@ -15,7 +15,7 @@ namespace {
 using formula::Metric;
 
 constexpr std::uint32_t run_max = 720;            // samples that one record stands for, an hour of them
-constexpr std::uint32_t saved_every = 12;         // of them, once a minute
+constexpr std::uint32_t saved_every = 12;         // samples, once a minute
 constexpr std::size_t waiting_jobs_max = 10'000;  // looked at for demand: as many surely fill any pool
 
 std::string_view code_of(formula::FaultCode code) {
@@ -297,6 +297,8 @@ void Controller::begin_watching(const std::string& key, Pool& pool) {
 
 void Controller::take_samples(TimePoint at) {
   for (auto& [key, pool] : pools_) take_sample(pool, at);
+  // Written down a minute's worth at a time: each write wakes the disk.
+  if (samples_taken_++ % saved_every == 0) flush_samples();
   // After a long sleep the ones in between are missing, as they should be.
   TimePoint next = at + settings_.sample_every;
   if (next <= now_) next = now_ + settings_.sample_every;
@@ -361,11 +363,10 @@ void Controller::take_sample(Pool& pool, TimePoint at) {
   SampleRun* last = pool.samples.empty() ? nullptr : &pool.samples.back();
   if (last && last->values == values && last->count < run_max &&
       last->first + settings_.sample_every * last->count == at) {
-    if (++last->count % saved_every == 0) save_samples(pool, *last);
+    ++last->count;
+    last->is_saved = false;
   } else {
-    if (last) save_samples(pool, *last);
-    pool.samples.push_back({at, 1, values});
-    save_samples(pool, pool.samples.back());
+    pool.samples.push_back({at, 1, values, false});
   }
   while (pool.samples.front().first + settings_.sample_every * pool.samples.front().count <
          at - Kept::samples)
@@ -386,8 +387,11 @@ void Controller::save_samples(const Pool& pool, const SampleRun& run) {
 }
 
 void Controller::flush_samples() {
-  for (const auto& [key, pool] : pools_)
-    if (!pool.samples.empty()) save_samples(pool, pool.samples.back());
+  for (auto& [key, pool] : pools_)
+    for (auto run = pool.samples.rbegin(); run != pool.samples.rend() && !run->is_saved; ++run) {
+      save_samples(pool, *run);
+      run->is_saved = true;
+    }
 }
 
 void Controller::restore_samples(const std::vector<PoolSample>& samples) {
@@ -395,7 +399,7 @@ void Controller::restore_samples(const std::vector<PoolSample>& samples) {
     const auto pool = pools_.find(sample.workspace + "/" + sample.pool);
     // Of a clock that went ahead, or at another pace, nothing can be said.
     if (pool == pools_.end() || sample.every != settings_.sample_every || sample.time > now_) continue;
-    SampleRun run{sample.time, sample.count, {}};
+    SampleRun run{sample.time, sample.count, {}, true};
     for (const auto& [name, value] : sample.values)
       if (const auto metric = formula::parse_metric(name))
         run.values[static_cast<std::size_t>(*metric)] = value;

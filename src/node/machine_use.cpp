@@ -3,7 +3,10 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <sstream>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
 
 #include "base/file.h"
 
@@ -14,12 +17,37 @@ constexpr Duration read_every{5'000'000};
 constexpr double sector = 512;  // whatever the disk has, the kernel counts in these
 
 // vda, nvme0n1; not vda1, nvme0n1p1, loop0, dm-0, ram0.
-bool is_whole_disk(const std::string& name) {
+bool is_whole_disk(std::string_view name) {
   for (const char* other : {"loop", "ram", "dm-", "md", "sr", "zram"})
     if (name.starts_with(other)) return false;
   if (name.starts_with("nvme") || name.starts_with("mmcblk"))
     return name.find('p', name.starts_with("nvme") ? 4 : 6) == std::string::npos;
   return !name.empty() && (name.back() < '0' || name.back() > '9');
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (std::size_t begin = line.find_first_not_of(' '); begin != std::string_view::npos;) {
+    const std::size_t end = std::min(line.find(' ', begin), line.size());
+    words.push_back(line.substr(begin, end - begin));
+    begin = line.find_first_not_of(' ', end);
+  }
+  return words;
+}
+
+template <class Each>
+void each_line(std::string_view text, const Each& each) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    each(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+double number(std::string_view word) {  // 0 for what is none
+  std::uint64_t value = 0;
+  std::from_chars(word.data(), word.data() + word.size(), value);
+  return static_cast<double>(value);
 }
 
 std::string text_of(const char* path) { return read_file(path).value_or(""); }
@@ -29,47 +57,34 @@ std::string text_of(const char* path) { return read_file(path).value_or(""); }
 MachineCounters parse_counters(const std::string& stat, const std::string& meminfo,
                                const std::string& diskstats, const std::string& net_dev) {
   MachineCounters counters;
-  std::istringstream cpu(stat.substr(0, stat.find('\n')));
-  std::string word;
-  cpu >> word;
-  double value = 0;
-  for (int field = 0; field < 8 && cpu >> value; ++field) {  // user nice system idle iowait irq softirq steal
-    counters.cpu_all += value;
-    if (field != 3 && field != 4) counters.cpu_busy += value;
+  const std::vector<std::string_view> cpu = words_of(std::string_view(stat).substr(0, stat.find('\n')));
+  for (std::size_t field = 1; field < std::min<std::size_t>(9, cpu.size()); ++field) {
+    const double ticks = number(cpu[field]);  // user nice system idle iowait irq softirq steal
+    counters.cpu_all += ticks;
+    if (field != 4 && field != 5) counters.cpu_busy += ticks;
   }
-  double total = 0, available = 0;
-  for (std::istringstream lines(meminfo); lines >> word;) {
-    if (word == "MemTotal:") lines >> total;
-    if (word == "MemAvailable:") lines >> available;
-  }
-  counters.memory_used = std::max(0.0, total - available) * 1024;
-  std::string line;
-  for (std::istringstream lines(diskstats); std::getline(lines, line);) {
-    std::istringstream fields(line);
-    std::string major, minor, name;
-    double reads = 0, merged = 0, sectors_read = 0, reading = 0, writes = 0, merged_writes = 0,
-           sectors_written = 0;
-    if (!(fields >> major >> minor >> name >> reads >> merged >> sectors_read >> reading >> writes >>
-          merged_writes >> sectors_written) ||
-        !is_whole_disk(name))
-      continue;
-    counters.disk_reads += reads;
-    counters.disk_read += sectors_read * sector;
-    counters.disk_writes += writes;
-    counters.disk_written += sectors_written * sector;
-  }
-  for (std::istringstream lines(net_dev); std::getline(lines, line);) {
+  const auto memory = [&](std::string_view name) {
+    const std::size_t at = meminfo.find(name);
+    return at == std::string::npos ? 0 : std::strtod(meminfo.c_str() + at + name.size(), nullptr);
+  };
+  counters.memory_used = std::max(0.0, memory("MemTotal:") - memory("MemAvailable:")) * 1024;
+  each_line(diskstats, [&](std::string_view line) {
+    const std::vector<std::string_view> words = words_of(line);
+    if (words.size() < 10 || !is_whole_disk(words[2])) return;
+    counters.disk_reads += number(words[3]);
+    counters.disk_read += number(words[5]) * sector;
+    counters.disk_writes += number(words[7]);
+    counters.disk_written += number(words[9]) * sector;
+  });
+  each_line(net_dev, [&](std::string_view line) {
     const std::size_t colon = line.find(':');
-    const std::size_t begin = line.find_first_not_of(' ');
-    if (colon == std::string::npos || line.substr(begin, colon - begin) == "lo") continue;
-    std::istringstream fields(line.substr(colon + 1));
-    double received = 0, skipped = 0, sent = 0;
-    fields >> received;
-    for (int i = 0; i < 7; ++i) fields >> skipped;
-    if (!(fields >> sent)) continue;
-    counters.network_in += received;
-    counters.network_out += sent;
-  }
+    if (colon == std::string_view::npos) return;
+    const std::vector<std::string_view> name = words_of(line.substr(0, colon));
+    const std::vector<std::string_view> words = words_of(line.substr(colon + 1));
+    if (name.size() != 1 || name[0] == "lo" || words.size() < 9) return;
+    counters.network_in += number(words[0]);
+    counters.network_out += number(words[8]);
+  });
   return counters;
 }
 
