@@ -310,7 +310,9 @@ void Controller::make_ready(Job& job, Task& task) {
     touch(task);
   }
   const std::uint32_t shape = job.groups[task.record.ref.group].shape;
-  job.shapes[shape].again.push_back(task.record.ref);
+  // At its old place: tasks that were placed before go before those that never were, in the order of the list.
+  std::deque<TaskRef>& again = job.shapes[shape].again;
+  again.insert(std::upper_bound(again.begin(), again.end(), task.record.ref), task.record.ref);
   queue_shape(job, shape);
 }
 

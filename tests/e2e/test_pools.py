@@ -1,7 +1,11 @@
 """Pools that grow, shrink and lose nodes: kinds of nodes, start tasks, evictions, autoscale, history."""
 
 import datetime
+import glob
 import os
+import shutil
+import subprocess
+import tempfile
 import time
 import unittest
 
@@ -181,6 +185,25 @@ class StartTasks(unittest.TestCase):
             self.assertIn("longer than its time-out of 1 s", nodes_of(service)["lab-1"]["reason"])
             wait_until(lambda: not any("sleep 471" in command for command in service.survivors().values()),
                        what="no process of it is left")
+
+    def test_one_that_fills_the_disk_fails_and_the_service_goes_on(self):
+        folder = tempfile.mkdtemp(prefix="slipway-e2e-full-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", folder], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"mount is not permitted here: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", folder], capture_output=True)
+        with Service(data=folder + "/data") as service:
+            service.also.append(folder)
+            self.create(service, "#!/bin/sh\nexec dd if=/dev/zero of=fill bs=64k\n")
+            fill = wait_until(lambda: glob.glob(folder + "/data/workspaces/default/nodes/*/start.*/wd/fill"), what="a file")
+            wait_until(lambda: os.statvfs(folder).f_bavail == 0, what="a full disk")
+            # Whatever could not be written down is found out again once there is room.
+            os.unlink(fill[0])
+            wait_until(lambda: nodes_of(service).get("lab-1", {}).get("state") == "start_failed", what="start_failed")
+            # Its own words found no room either; its exit code is known.
+            self.assertIn("exited with code 1", nodes_of(service)["lab-1"]["reason"])
+            self.assertIsNone(service.get("/v1/service")["degraded"])
 
     def test_not_waiting_for_success(self):
         with Service() as service:
