@@ -114,9 +114,9 @@ void Controller::leave_pool(Node& node, Deallocation rule, const std::string& wh
     for (const AttemptKey& key : keys)
       if (Attempt* attempt = find_attempt(key))
         lose_part(*attempt, place_of(*attempt, id), EndReason::evicted, why);
-    uninvite_all(node);
     if (!node.session) kill_lost_processes(id, why);
   }
+  uninvite_all(node);  // no gang waits for it
   stop_start_task(node);
   remove_node_if_empty(id);
 }

@@ -62,7 +62,7 @@ void run_shard(int shard) {
   // A world in which nothing happens breaks no invariant either.
   EXPECT_GT(jobs_seen, seeds / shards);
   EXPECT_GT(processes_seen, 10 * seeds / shards);
-  if (seeds >= 200) {
+  if (seeds >= 1000) {  // what is rare may not happen in fewer
     EXPECT_GT(joined_seen, 0u);
     EXPECT_GT(left_seen, 0u);
     EXPECT_GT(evictions_seen, 0u);
