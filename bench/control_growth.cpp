@@ -13,17 +13,12 @@
 
 #include "base/check.h"
 #include "control/controller.h"
+#include "cpu_time.h"
 #include "store/memory.h"
 
 using namespace slipway;
 
 namespace {
-
-double cpu_seconds() {  // steal and neighbours do not count
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
 
 class DroppingStore final : public control::Store {  // the store in memory, without what only grows
  public:

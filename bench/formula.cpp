@@ -10,17 +10,12 @@
 #include <vector>
 
 #include "base/check.h"
+#include "cpu_time.h"
 #include "formula/formula.h"
 
 using namespace slipway;
 
 namespace {
-
-double cpu_seconds() {  // steal and neighbours do not count
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
 
 constexpr const char* waiting_tasks = R"(
 least = 1; most = 25;

@@ -19,17 +19,12 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "cpu_time.h"
 #include "sched/plan.h"
 
 using namespace slipway;
 
 namespace {
-
-double cpu_seconds() {  // steal and neighbours do not count
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
 
 double resident_mib() {
   rusage use{};

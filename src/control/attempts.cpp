@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "control/controller.h"
+#include "control/wording.h"
 
 namespace slipway::control {
 namespace {
@@ -13,24 +14,6 @@ namespace {
 std::string signal_name(int signal) {
   const char* name = sigabbrev_np(signal);
   return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
-}
-
-// "worker-1 on lab-2 exited with code 3", "rank 1 on …" where there are no roles
-std::string describe_end(const ProcessEnded& ended, const std::string& name, const std::string& node) {
-  const std::string_view word = !name.empty() && name.front() >= '0' && name.front() <= '9' ? "rank " : "";
-  std::string who = name.empty() ? "it " : fmt::format("{}{} on {} ", word, name, node);
-  switch (ended.kind) {
-    case ProcessEndKind::exited: return fmt::format("{}exited with code {}", who, ended.code);
-    case ProcessEndKind::signalled:
-      return fmt::format("{}was ended by {}{}{}", who, signal_name(ended.code),
-                         ended.detail.empty() ? "" : ": ", ended.detail);
-    case ProcessEndKind::start_failed: return fmt::format("{}could not be started: {}", who, ended.detail);
-    case ProcessEndKind::lost:
-      return fmt::format("{}was lost on {}: {}", who, node,
-                         ended.detail.empty() ? "the keeper that watched it died" : ended.detail);
-    case ProcessEndKind::not_started: return fmt::format("{}was stopped before it started", who);
-  }
-  return who;
 }
 
 EndReason reason_of(ProcessEndKind kind) {
@@ -51,6 +34,23 @@ TimePoint within(TimePoint said, TimePoint first, TimePoint last) {
 }
 
 }  // namespace
+
+std::string describe_end(const ProcessEnded& ended, const std::string& name, const std::string& node) {
+  const std::string_view word = !name.empty() && name.front() >= '0' && name.front() <= '9' ? "rank " : "";
+  std::string who = name.empty() ? "it " : fmt::format("{}{} on {} ", word, name, node);
+  switch (ended.kind) {
+    case ProcessEndKind::exited: return fmt::format("{}exited with code {}", who, ended.code);
+    case ProcessEndKind::signalled:
+      return fmt::format("{}was ended by {}{}{}", who, signal_name(ended.code),
+                         ended.detail.empty() ? "" : ": ", ended.detail);
+    case ProcessEndKind::start_failed: return fmt::format("{}could not be started: {}", who, ended.detail);
+    case ProcessEndKind::lost:
+      return fmt::format("{}was lost on {}: {}", who, node,
+                         ended.detail.empty() ? "the keeper that watched it died" : ended.detail);
+    case ProcessEndKind::not_started: return fmt::format("{}was stopped before it started", who);
+  }
+  return who;
+}
 
 std::uint32_t Controller::place_of(const Attempt& attempt, NodeId node) {
   const auto& nodes = attempt.record.nodes;  // one that left and came back is there twice

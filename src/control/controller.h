@@ -331,6 +331,7 @@ class Controller {
   void finish_job_if_done(Job& job);
   void unqueue_if_empty(Job& job, std::uint32_t shape);
   void queue_shape(Job& job, std::uint32_t shape);
+  static std::uint64_t tasks_ready(const Job& job, const Shape& shape);
 
   // placing (placing.cpp)
   void place_ready();

@@ -5,17 +5,10 @@
 #include <algorithm>
 
 #include "control/controller.h"
+#include "control/wording.h"
 #include "domain/layout.h"
 
 namespace slipway::control {
-namespace {
-
-Error no_node(const std::string& name) {
-  return {ErrorCode::not_found, fmt::format("there is no node {}", name),
-          "slipway node list shows the nodes; slipway events shows those that have gone"};
-}
-
-}  // namespace
 
 Result<NodeView> Controller::evict_node(const Caller& caller, const std::string& name,
                                         std::optional<Duration> notice, const std::string& reason) {
@@ -152,16 +145,14 @@ Result<NodeView> Controller::remove_node(const Caller& caller, const std::string
     return fail(ErrorCode::conflict, fmt::format("node {} is leaving already", name),
                 "there is nothing more to do; evict it if that takes too long");
   Pool& pool = pool_of(*node);
-  if (node->record.local) {
-    // The pool should not bring up another in its place.
-    std::uint32_t& target = pool.record.target.of(node->record.low_priority);
-    if (target > 0) --target;
-    if (pool.record.autoscale.by == ScaleBy::demand && pool.record.target.total() < pool.record.autoscale.min)
-      return ++target, fail(ErrorCode::conflict,
-                            fmt::format("pool {} may not have fewer than {} nodes", pool.record.name,
-                                        pool.record.autoscale.min),
-                            fmt::format("slipway pool autoscale {} --demand --min {}", pool.record.name,
-                                        pool.record.autoscale.min - 1));
+  const Autoscale& scale = pool.record.autoscale;
+  if (node->record.local && scale.by == ScaleBy::demand && pool.record.target.total() <= scale.min)
+    return fail(ErrorCode::conflict,
+                fmt::format("pool {} may not have fewer than {} nodes", pool.record.name, scale.min),
+                fmt::format("slipway pool autoscale {} --demand --min {}", pool.record.name, scale.min - 1));
+  if (std::uint32_t& target = pool.record.target.of(node->record.low_priority);
+      node->record.local && target > 0) {
+    --target;  // so that the pool brings up no other in its place
     touch(pool);
   }
   const NodeId id = node->record.id;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "control/controller.h"
+#include "control/wording.h"
 #include "domain/gang.h"
 #include "domain/layout.h"
 
@@ -26,10 +27,6 @@ auto& bucket(AnyCounts& counts, TaskState state) {
     case TaskState::skipped: return counts.skipped;
   }
   SLIPWAY_CHECK(false);
-}
-
-std::string plural(std::uint64_t n, std::string_view noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -289,6 +286,12 @@ void Controller::queue_shape(Job& job, std::uint32_t shape) {
   pool.changed = true;
 }
 
+std::uint64_t Controller::tasks_ready(const Job& job, const Shape& shape) {
+  std::uint64_t tasks = shape.again.size();
+  for (const std::uint32_t group : shape.groups) tasks += job.groups[group].tasks - job.groups[group].next;
+  return tasks;
+}
+
 void Controller::unqueue_if_empty(Job& job, std::uint32_t shape) {
   if (!job.shapes[shape].groups.empty() || !job.shapes[shape].again.empty()) return;
   pool_of(job).queue.remove(job.shapes[shape].need, job.turn);
@@ -310,7 +313,8 @@ void Controller::make_ready(Job& job, Task& task) {
     touch(task);
   }
   const std::uint32_t shape = job.groups[task.record.ref.group].shape;
-  // At its old place: tasks that were placed before go before those that never were, in the order of the list.
+  // At its old place: tasks that were placed before go before those that never were, in the order of the
+  // list.
   std::deque<TaskRef>& again = job.shapes[shape].again;
   again.insert(std::upper_bound(again.begin(), again.end(), task.record.ref), task.record.ref);
   queue_shape(job, shape);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "control/controller.h"
+#include "control/wording.h"
 
 namespace slipway::control {
 
@@ -403,9 +404,7 @@ void Controller::node_is_lost(const Caller& caller, const std::string& name, con
 
 Result<NodeView> Controller::drain_node(const Caller& caller, const std::string& name, bool drained) {
   Node* node = find_node(caller.workspace, name);
-  if (!node)
-    return fail(ErrorCode::not_found, fmt::format("there is no node {}", name),
-                "slipway node list shows the nodes");
+  if (!node) return fail(no_node(name));
   if (node->record.drained != drained) {
     node->record.drained = drained;
     event_in(caller.workspace, drained ? "node.draining" : "node.resumed",
@@ -420,9 +419,7 @@ Result<NodeView> Controller::drain_node(const Caller& caller, const std::string&
 
 Result<NodeView> Controller::node(const Caller& caller, const std::string& name) const {
   const Node* node = const_cast<Controller*>(this)->find_node(caller.workspace, name);
-  if (!node)
-    return fail(ErrorCode::not_found, fmt::format("there is no node {}", name),
-                "slipway node list shows the nodes");
+  if (!node) return fail(no_node(name));
   return view(*node);
 }
 

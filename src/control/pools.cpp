@@ -4,15 +4,11 @@
 #include <algorithm>
 
 #include "control/controller.h"
+#include "control/wording.h"
 #include "domain/layout.h"
 
 namespace slipway::control {
 namespace {
-
-Error no_pool(const std::string& name) {
-  return {ErrorCode::not_found, fmt::format("there is no pool {}", name),
-          "slipway pool list shows the pools"};
-}
 
 // A pool of this machine may not promise more than the machine has, unless that is asked for.
 Result<void> check_machine(const PoolRecord& pool, const Resources& machine) {

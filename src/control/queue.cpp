@@ -5,6 +5,7 @@
 
 #include "base/quantity.h"
 #include "control/controller.h"
+#include "control/wording.h"
 
 namespace slipway::control {
 namespace {
@@ -12,10 +13,6 @@ namespace {
 std::string nodes_text(sched::Share share) {
   const double nodes = static_cast<double>(share) / sched::whole_node;
   return fmt::format("{:.3g} node{}", nodes, nodes == 1 ? "" : "s");
-}
-
-std::string plural(std::uint64_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -81,21 +78,16 @@ Result<std::vector<QueueLine>> Controller::queue(const Caller& caller, const std
       const Job& job = jobs_.at(line.turn.job);
       const auto shape = std::find_if(job.shapes.begin(), job.shapes.end(),
                                       [&](const Shape& one) { return one.need == line.shape; });
-      std::uint64_t tasks = shape->again.size();
-      for (const std::uint32_t group : shape->groups)
-        tasks += job.groups[group].tasks - job.groups[group].next;
       const bool is_its_own = pool.reservation && pool.reservation->turn.job == job.record.id;
       if (!is_its_own && !surveys.contains(line.shape))
         surveys.emplace(line.shape, survey(pool, line.shape, job));
       lines.push_back(
           {++place, job.record.id, job.record.name, pool.record.name, job.record.submitted_by,
-           job.record.priority, tasks, line.shape.nodes, line.shape.per_node, line.since,
+           job.record.priority, tasks_ready(job, *shape), line.shape.nodes, line.shape.per_node, line.since,
            is_its_own ? why_waits(job, line.shape) : why_waits(job, line.shape, surveys.at(line.shape))});
     }
   }
-  if (!known)
-    return fail(ErrorCode::not_found, fmt::format("there is no pool {}", pool_name),
-                "slipway pool list shows the pools");
+  if (!known) return fail(no_pool(pool_name));
   return lines;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "control/controller.h"
+#include "control/wording.h"
 #include "sched/demand.h"
 #include "sched/scenario.h"
 
@@ -63,9 +64,7 @@ std::vector<sched::Waiting> Controller::work_of(std::vector<sched::Line> lines) 
     const Job& job = jobs_.at(line.turn.job);
     for (const Shape& shape : job.shapes) {
       if (shape.need != line.shape) continue;
-      std::uint64_t tasks = shape.again.size();
-      for (const std::uint32_t g : shape.groups) tasks += job.groups[g].tasks - job.groups[g].next;
-      waiting.push_back({line.shape, tasks});
+      waiting.push_back({line.shape, tasks_ready(job, shape)});
     }
   }
   return waiting;
@@ -221,9 +220,7 @@ std::uint32_t Controller::slots_of(const Pool& pool) const {
 Result<Controller::Evaluation> Controller::evaluate_autoscale(const Caller& caller, const std::string& name,
                                                               const std::optional<std::string>& text) const {
   const auto found = pools_.find(caller.workspace + "/" + name);
-  if (found == pools_.end())
-    return fail(ErrorCode::not_found, fmt::format("there is no pool {}", name),
-                "slipway pool list shows the pools");
+  if (found == pools_.end()) return fail(no_pool(name));
   const Pool& pool = found->second;
   if (!text && pool.record.autoscale.by == ScaleBy::scenario) return evaluate_scenario(pool);
   if (!text && pool.record.autoscale.by != ScaleBy::formula)

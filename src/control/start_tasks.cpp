@@ -3,20 +3,10 @@
 #include <fmt/format.h>
 
 #include "control/controller.h"
+#include "control/wording.h"
 
 namespace slipway::control {
 namespace {
-
-std::string describe_end(const ProcessEnded& ended) {
-  switch (ended.kind) {
-    case ProcessEndKind::exited: return fmt::format("it exited with code {}", ended.code);
-    case ProcessEndKind::signalled: return fmt::format("it was killed by signal {}", ended.code);
-    case ProcessEndKind::start_failed: return fmt::format("it could not be started: {}", ended.detail);
-    case ProcessEndKind::lost: return "the node's keeper died under it";
-    case ProcessEndKind::not_started: return "it was stopped before it ran";
-  }
-  return {};
-}
 
 std::string last_line(std::string_view lines) {
   while (!lines.empty() && lines.back() == '\n') lines.remove_suffix(1);
@@ -115,7 +105,7 @@ void Controller::start_task_ended(Node& node, const ProcessEnded& ended) {
   start.ended_at = now_;
   start.last_lines = ended.last_lines;
   if (ended.kind == ProcessEndKind::exited) start.exit_code = ended.code;
-  if (!timed_out) start.detail = describe_end(ended);
+  if (!timed_out) start.detail = describe_end(ended, {}, node.record.name);
   touch(node);
   if (ended.kind == ProcessEndKind::exited && ended.code == 0 && !timed_out) {
     start.state = NodeStart::State::succeeded;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "control/controller.h"
+#include "control/wording.h"
 
 namespace slipway::control {
 
@@ -105,9 +106,7 @@ void Controller::note_usage() {
 
 Result<Usage> Controller::pool_usage(const Caller& caller, const std::string& name) const {
   const auto found = pools_.find(caller.workspace + "/" + name);
-  if (found == pools_.end())
-    return fail(ErrorCode::not_found, fmt::format("there is no pool {}", name),
-                "slipway pool list shows the pools");
+  if (found == pools_.end()) return fail(no_pool(name));
   UsageMeter meter = found->second.usage;
   meter.advance(now_);
   return usage_of_pool(meter);

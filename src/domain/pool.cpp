@@ -8,7 +8,7 @@ namespace {
 constexpr Names<Fill, 2> fills{"pack", "spread"};
 constexpr Names<Deallocation, 4> deallocations{"requeue", "terminate", "task_completion", "retained_data"};
 constexpr Names<ScaleBy, 4> scale_bys{"hand", "demand", "formula", "scenario"};
-constexpr Names<ResizeState, 3> resize_states{"steady", "resizing", "stopping"};
+constexpr Names<ResizeState, 2> resize_states{"steady", "resizing"};
 
 }  // namespace
 

@@ -72,7 +72,7 @@ struct AutoscaleRun {  // the last evaluation of a formula or a scenario
   friend bool operator==(const AutoscaleRun&, const AutoscaleRun&) = default;
 };
 
-enum class ResizeState : std::uint8_t { steady, resizing, stopping };
+enum class ResizeState : std::uint8_t { steady, resizing };
 std::string_view to_string(ResizeState state);
 std::optional<ResizeState> parse_resize_state(std::string_view text);
 

@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "wire/fields.h"
+
 namespace slipway::wire {
 namespace {
 
@@ -11,18 +13,6 @@ constexpr std::int64_t limit_max = 1'000'000'000;
 
 Json quota_json(const Quota& quota) {
   return {{"max_nodes", quota.max_nodes}, {"max_running_tasks", quota.max_running_tasks}};
-}
-
-template <class Read>
-void read_inside(FieldReader& outer, std::string_view key, Read read) {
-  const Value* value = outer.value(key);
-  if (!value) return;
-  if (value->kind != Value::Kind::map)
-    return outer.problem(*value, fmt::format("{} should be a map of keys and values", key), {});
-  FieldReader reader(*value, outer.document(), fmt::format("{}.{}", outer.path(), key));
-  read(reader);
-  if (auto finished = reader.finish(); !finished)
-    outer.problem(*value, finished.error().what, finished.error().hint);
 }
 
 void read_quota(FieldReader& outer, std::string_view key, std::optional<std::uint32_t>& nodes,

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "wire/document.h"
+#include "wire/fields.h"
 #include "wire/formula.h"
 #include "wire/json.h"
 #include "wire/policy.h"
@@ -163,20 +163,6 @@ std::optional<TimePoint> read_maybe_time(FieldReader& reader, std::string_view k
   return reader.value(key) ? std::optional(read_time(reader, key)) : std::nullopt;
 }
 
-// Reads a map inside another with a reader of its own; what it finds wrong is the outer one's problem.
-template <class Read>
-void read_inside(FieldReader& outer, std::string_view key, Read read) {
-  const Value* value = outer.value(key);
-  if (!value) return;
-  if (value->kind != Value::Kind::map)
-    return outer.problem(*value, fmt::format("{} should be a map of keys and values", key), {});
-  FieldReader reader(*value, outer.document(),
-                     outer.path().empty() ? std::string(key) : fmt::format("{}.{}", outer.path(), key));
-  read(reader);
-  if (auto finished = reader.finish(); !finished)
-    outer.problem(*value, finished.error().what, finished.error().hint);
-}
-
 StartTask read_start_task(FieldReader& outer) {
   StartTask task;
   read_inside(outer, "start_task", [&](FieldReader& reader) {
@@ -267,10 +253,6 @@ Resize read_resize(FieldReader& outer) {
     }
   });
   return resize;
-}
-
-Result<Value> parse_body(std::string_view json) {
-  return parse_json(json.empty() ? std::string_view("{}") : json, "the request");
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include "base/sha256.h"
 #include "domain/gang.h"
-#include "wire/document.h"
+#include "wire/fields.h"
 #include "wire/job_file.h"
 #include "wire/json.h"
 #include "wire/utf8.h"
@@ -63,10 +63,6 @@ Json attempt_json(const AttemptRecord& attempt, const TaskSpec& spec) {
           {"memory_peak", attempt.use.memory_peak},
           {"cpu_time", seconds(attempt.use.cpu_time)},
           {"processes", members.size()}};
-}
-
-Result<Value> parse_body(std::string_view json) {
-  return parse_json(json.empty() ? std::string_view("{}") : json, "the request");
 }
 
 }  // namespace

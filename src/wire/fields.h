@@ -1,0 +1,31 @@
+#pragma once
+// Reading of what FieldReader has no getter for. Included in .cpp files only.
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "wire/document.h"
+
+namespace slipway::wire {
+
+// Nothing sent is the same as an empty object.
+inline Result<Value> parse_body(std::string_view json) {
+  return parse_json(json.empty() ? std::string_view("{}") : json, "the request");
+}
+
+// Reads a map inside another with a reader of its own; what it finds wrong is the outer one's problem.
+template <class Read>
+void read_inside(FieldReader& outer, std::string_view key, Read read) {
+  const Value* value = outer.value(key);
+  if (!value) return;
+  if (value->kind != Value::Kind::map)
+    return outer.problem(*value, fmt::format("{} should be a map of keys and values", key), {});
+  FieldReader reader(*value, outer.document(),
+                     outer.path().empty() ? std::string(key) : fmt::format("{}.{}", outer.path(), key));
+  read(reader);
+  if (auto finished = reader.finish(); !finished)
+    outer.problem(*value, finished.error().what, finished.error().hint);
+}
+
+}  // namespace slipway::wire
