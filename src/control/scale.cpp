@@ -293,9 +293,13 @@ void Controller::begin_watching(const std::string& key, Pool& pool) {
 }
 
 void Controller::take_samples(TimePoint at) {
-  for (auto& [key, pool] : pools_) take_sample(pool, at);
-  // Written down a minute's worth at a time: each write wakes the disk.
-  if (samples_taken_++ % saved_every == 0) flush_samples();
+  bool is_first = false;
+  for (auto& [key, pool] : pools_) {
+    is_first |= pool.samples.empty();
+    take_sample(pool, at);
+  }
+  // Written down a minute's worth at a time, as each write wakes the disk; a pool's first at once.
+  if (samples_taken_++ % saved_every == 0 || is_first) flush_samples();
   // After a long sleep the ones in between are missing, as they should be.
   TimePoint next = at + settings_.sample_every;
   if (next <= now_) next = now_ + settings_.sample_every;

@@ -384,6 +384,8 @@ class Autoscale(unittest.TestCase):
                 return int(float(ran.json["variables"]["x"]))
 
             wait_until(samples, what="samples")  # the first is written down at once, others once a minute
+            # What is read may not be on the disk yet; an acknowledged change is, and all before it.
+            service.ok("pool", "set", "lab", "--notice", "7s")
             os.kill(service.pid, 9)
             service.up()
             self.assertGreaterEqual(samples(), 1)
