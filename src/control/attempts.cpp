@@ -316,6 +316,10 @@ void Controller::finish_attempt(Job& job, Task& task) {
         record.node_names.front());
 
   Group& group = job.groups[task.record.ref.group];
+  if (!job.record.end || (job.record.end == EndReason::exited && job.record.exit_code == 0)) {
+    job.record.end = record.end;
+    job.record.exit_code = record.exit_code;
+  }
   if (record.end == EndReason::exited && record.exit_code == 0)
     return end_task(job, task, TaskState::succeeded, record.detail);
   if (job.cancelling) return end_task(job, task, TaskState::cancelled, job.record.reason);
@@ -328,6 +332,18 @@ void Controller::finish_attempt(Job& job, Task& task) {
   if (!counts) {
     // Nodes that fail to start things do not recover in microseconds; lost ones are simply gone.
     const Duration wait = record.end == EndReason::start_failed ? settings_.retry_wait_first : Duration(0);
+    const auto spec = spec_of(record.key.task.job, record.key.task.group);
+    if (!spec) {
+      store_problem_ = spec.error();
+      return;
+    }
+    const std::uint32_t interruptions = task.record.attempts - task.record.retries_used;
+    if ((*spec)->interruptions_max > 0 && interruptions >= (*spec)->interruptions_max)
+      return end_task(job, task, TaskState::failed,
+                      fmt::format("{}; it was not its fault, but {} attempts are all it has", record.detail,
+                                  (*spec)->interruptions_max));
+    job.record.end.reset();  // it goes on
+    job.record.exit_code.reset();
     return try_again(job, task, wait, record.detail);
   }
   if (task.record.retries_used >= group.retries) return end_task(job, task, TaskState::failed, record.detail);

@@ -61,6 +61,14 @@ void Controller::restore(Loaded loaded) {
   for (LiveJob& live : loaded.jobs) restore_job(std::move(live));
   for (auto& [id, node] : nodes_) update_capacity(node);
   restore_samples(loaded.samples);
+  for (FolderRecord& record : loaded.folders) {
+    const Named key{record.workspace, record.path};
+    folders_[key] = std::move(record);
+  }
+  for (DatastoreRecord& record : loaded.datastores) {
+    const Named key{record.workspace, record.name};
+    datastores_[key] = std::move(record);
+  }
   for (auto& [key, pool] : pools_) {
     begin_watching(key, pool);
     if (pool.record.resize.state != ResizeState::steady)

@@ -139,6 +139,23 @@ class Controller {
   Result<Usage> pool_usage(const Caller& caller, const std::string& pool) const;
   Result<Usage> job_usage(const JobRecord& job);
 
+  // -- folders and datastores (folders.cpp)
+  FolderRecord put_folder(const Caller& caller, const std::string& path, Tags tags);  // made, or its tags anew
+  const FolderRecord* folder(const Caller& caller, const std::string& path) const;    // nullptr: none
+  // Those whose path begins with `prefix`, in order.
+  std::vector<FolderRecord> folders(const Caller& caller, const std::string& prefix) const;
+  void remove_folder(const Caller& caller, const std::string& path);
+  Result<DatastoreRecord> put_datastore(const Caller& caller, DatastoreRecord record);
+  Result<DatastoreRecord> datastore(const Caller& caller, const std::string& name) const;
+  std::vector<DatastoreRecord> datastores(const Caller& caller) const;
+  Result<void> delete_datastore(const Caller& caller, const std::string& name);
+  // The newest job with this tag, live or ended.
+  Result<std::optional<JobRecord>> find_job_by_tag(const Caller& caller, const std::string& name,
+                                                   const std::string& value);
+  Result<std::vector<JobRecord>> jobs_by_tag(const Caller& caller, const std::string& name,
+                                             const std::string& value, std::optional<JobId> after,
+                                             std::uint32_t limit);
+
   // -- tokens
   void add_token(const TokenRecord& token);
   Result<void> revoke_token(const Caller& caller, const std::string& id);
@@ -529,6 +546,9 @@ class Controller {
   std::map<NodeId, Node> nodes_;
   std::map<JobId, Job> jobs_;  // those that have not ended
   std::vector<TokenRecord> tokens_;
+  using Named = std::pair<std::string, std::string>;  // workspace, and path or name
+  std::map<Named, FolderRecord> folders_;
+  std::map<Named, DatastoreRecord> datastores_;
   std::map<SessionId, NodeId> sessions_;
   std::set<Timer> timers_;
   std::set<AttemptKey> elastic_;  // live ones with fewer nodes than they would like

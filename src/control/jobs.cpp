@@ -240,7 +240,8 @@ Result<Controller::Submitted> Controller::submit(const Caller& caller, JobSpec s
     if (task.nodes == 0) task.nodes = nodes_for_roles(pool, task);
   for (const TaskSpec& task : spec.tasks)
     if (auto engines = check_engines(pool, task); !engines) return fail(engines.error());
-  if (auto fitting = check_fits_ever(pool, spec); !fitting) return fail(fitting.error());
+  if (!spec.is_patient)
+    if (auto fitting = check_fits_ever(pool, spec); !fitting) return fail(fitting.error());
 
   JobRecord record;
   record.id = JobId{++job_last_};
@@ -252,6 +253,7 @@ Result<Controller::Submitted> Controller::submit(const Caller& caller, JobSpec s
   record.max_nodes = spec.max_nodes;
   record.submitted_by = caller.name;
   record.source = spec.source;
+  record.tags = spec.tags;
   record.submitted_at = now_;
   // What the job says for all its tasks is joined into each, so that a task can be started from its own spec
   // alone.

@@ -40,12 +40,17 @@ struct Changes {
   std::vector<PoolUsageRecord> pool_usage;
   std::vector<std::pair<JobId, UsageMeter>> job_usage;
   std::vector<PoolSample> samples;  // one that begins when a saved one did replaces it
+  std::vector<FolderRecord> folders;
+  std::vector<std::pair<std::string, std::string>> folders_removed;  // workspace, path
+  std::vector<DatastoreRecord> datastores;
+  std::vector<std::pair<std::string, std::string>> datastores_removed;  // workspace, name
 
   bool empty() const {
     return pools.empty() && pools_removed.empty() && nodes.empty() && nodes_removed.empty() &&
            jobs_new.empty() && jobs.empty() && jobs_removed.empty() && groups.empty() && tasks.empty() &&
            attempts.empty() && tokens.empty() && tokens_removed.empty() && events.empty() &&
-           moments.empty() && shares.empty() && pool_usage.empty() && job_usage.empty() && samples.empty();
+           moments.empty() && shares.empty() && pool_usage.empty() && job_usage.empty() && samples.empty() &&
+           folders.empty() && folders_removed.empty() && datastores.empty() && datastores_removed.empty();
   }
 };
 
@@ -71,6 +76,8 @@ struct Loaded {
   std::vector<PoolSample> samples;  // oldest first
   std::vector<ShareRecord> shares;
   std::vector<PoolUsageRecord> pool_usage;
+  std::vector<FolderRecord> folders;
+  std::vector<DatastoreRecord> datastores;
   std::uint64_t job_last = 0;  // highest ids ever given
   std::uint64_t node_last = 0;
   std::uint64_t event_last = 0;
@@ -81,6 +88,8 @@ struct JobQuery {
   std::optional<JobState> state;
   std::string name;             // exact; empty: any
   std::optional<JobId> before;  // newest first, from below this one
+  std::pair<std::string, std::string> tag;  // only jobs with this one; oldest first. Empty: any
+  std::optional<JobId> after;               // with a tag: from above this one
   std::uint32_t limit = 100;
 };
 struct TaskQuery {

@@ -39,12 +39,15 @@ constexpr bool fits(const Resources& need, const Resources& room) {
 std::string describe(const Resources& resources);  // "2 cores, 1 GiB, 1 GPU"
 
 using Environment = std::map<std::string, std::string>;
+// What others write on jobs, pools and folders, to find them by; the core does not read them.
+using Tags = std::map<std::string, std::string>;
 
 // A string runs under /bin/sh -c; a list runs as it is.
 using Command = std::variant<std::string, std::vector<std::string>>;
 
 // What the processes of a gang speak, so what they are told of each other and how they end.
-enum class Toolkit : std::uint8_t { none, tensorflow, horovod, mpi, torch, jax, hostfile };
+// ssh: one process on the first node, which may start others on the rest by `ssh HOST COMMAND`.
+enum class Toolkit : std::uint8_t { none, tensorflow, horovod, mpi, torch, jax, hostfile, ssh };
 std::string_view to_string(Toolkit toolkit);
 std::optional<Toolkit> parse_toolkit(std::string_view text);
 
@@ -53,7 +56,35 @@ struct RoleSpec {  // of a gang whose processes differ: chief, worker, ps, …
   std::uint32_t count = 1;
   Command command;
   Resources resources{.cores = 1000};  // of one process
+  std::string log;                     // what its files in TaskSpec::logs are called; empty: as the role
   friend bool operator==(const RoleSpec&, const RoleSpec&) = default;
+};
+
+enum class MountKind : std::uint8_t {
+  datastore,  // `what` is its name; made when it is not there
+  path,       // `what` is a folder of the node
+  command,    // `what` is run on the node with the place as its last word; undone after the attempt
+  scratch,    // of the job on the node, gone with the job
+  shared      // of the job, the same for all its nodes: SLIPWAY_SHARED
+};
+std::string_view to_string(MountKind kind);
+std::optional<MountKind> parse_mount_kind(std::string_view text);
+
+// What the processes of a task find under its mount root.
+struct Mount {
+  std::string at;  // relative to the root: data, mounts/external
+  MountKind kind = MountKind::datastore;
+  std::string what;
+  std::string folder;  // only this folder of a datastore or path; relative
+  bool read_only = false;
+  friend bool operator==(const Mount&, const Mount&) = default;
+};
+
+struct Preparation {             // on every node of a task, before any process of it starts
+  std::string command;           // under /bin/bash -c; empty: none
+  std::string name = "prepare";  // its output is stdout-prepare.txt, or stdout-prepare-NODE.txt of several
+  bool empty() const { return command.empty(); }
+  friend bool operator==(const Preparation&, const Preparation&) = default;
 };
 
 struct ContainerSpec {  // one of the two; both empty: none
@@ -86,6 +117,20 @@ struct TaskSpec {
   Duration start_timeout{600'000'000};  // until all have started
   Duration silence_timeout{0};          // without output and CPU time of any; 0: none
   std::string workdir;                  // run in this folder of the node instead of a fresh one
+  // Where its processes find its mounts: an absolute path that need not exist on the node. Empty: none.
+  std::string mount_root;
+  std::vector<Mount> mounts;         // those of its pool come first
+  std::vector<std::string> folders;  // absolute, under mount_root: made before anything runs
+  std::vector<std::pair<std::string, std::string>> texts;  // likewise files: path and content, with {words}
+  std::string logs;            // absolute, under mount_root: what its processes print is kept there as well
+  bool logs_numbered = false;  // stdout-0.txt there also where there is only one
+  Preparation preparation;
+  Environment process_environment;  // joined over the environment, its values with {words}
+  Environment secrets;              // variables too; sealed (base/seal.h), and never shown
+  std::uint16_t ports_from = 0;     // its nodes look for ports from here up; 0: anywhere
+  bool in_blocks = false;           // roles go to nodes as written, each filling one node after another
+  bool whole_nodes = false;  // every process sees all GPUs of its node
+  std::uint32_t interruptions_max = 0;  // attempts lost with their nodes or evicted; 0: no limit
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 
   std::uint32_t tasks() const { return count.value_or(1); }
@@ -99,7 +144,9 @@ struct JobSpec {
   std::uint32_t max_parallel_tasks = 0;  // placed at a time; 0: no limit
   std::uint32_t max_nodes = 0;           // nodes' worth of room held at a time; 0: no limit
   Environment environment;
-  std::string source;           // SHA-256 of a snapshot's manifest; empty: none
+  std::string source;  // SHA-256 of a snapshot's manifest; empty: none
+  Tags tags;
+  bool is_patient = false;  // it may ask for more than its pool will ever have
   std::vector<TaskSpec> tasks;  // at least one
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

@@ -21,6 +21,14 @@ std::string checkpoint_folder(std::string_view workspace, JobId job, std::string
   return fmt::format("{}/_checkpoints/{}", job_folder(workspace, job), task_name);
 }
 
+std::string scratch_folder(std::string_view workspace, JobId job, std::string_view node) {
+  return fmt::format("{}/_scratch/{}", job_folder(workspace, job), node);
+}
+
+std::string datastore_folder(std::string_view workspace, std::string_view name) {
+  return fmt::format("workspaces/{}/datastores/{}", workspace, name);
+}
+
 std::string node_folder(std::string_view workspace, std::string_view node, NodeId id) {
   return fmt::format("workspaces/{}/nodes/{}.{}", workspace, node, id.value());
 }

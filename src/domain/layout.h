@@ -20,6 +20,10 @@ std::string shared_folder(std::string_view workspace, JobId job);
 std::string start_folder(std::string_view workspace, std::string_view node, NodeId id, std::uint32_t attempt);
 std::string node_folder(std::string_view workspace, std::string_view node, NodeId id);  // all of them
 
+// What a job keeps on one node: of nodes that share a data folder each has its own.
+std::string scratch_folder(std::string_view workspace, JobId job, std::string_view node);
+std::string datastore_folder(std::string_view workspace, std::string_view name);
+
 inline constexpr std::string_view eviction_file = "eviction";  // in an attempt's folder
 
 // SLIPWAY_CHECKPOINT_DIR: the same for every attempt of a task.

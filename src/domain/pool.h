@@ -37,6 +37,8 @@ struct StartTask {     // runs once per boot of a node, before it takes work
   bool wait_for_success = true;
   std::uint32_t retries = 0;
   Duration timeout{600'000'000};
+  Environment secrets;  // variables too; sealed (base/seal.h), and never shown
+  std::string logs;     // absolute, under the pool's mount root: stdout-NODE.txt is kept there as well
   bool empty() const { return script.empty() && command.empty(); }
   friend bool operator==(const StartTask&, const StartTask&) = default;
 };
@@ -113,6 +115,9 @@ struct PoolRecord {
   Resize resize;
   bool deleting = false;  // it goes with its last job and node
   PoolPolicy policy;
+  Tags tags;
+  std::string mount_root;     // see TaskSpec: for the start task, and for the tasks that name the same root
+  std::vector<Mount> mounts;  // theirs come after these
   friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
 };
 
@@ -139,6 +144,9 @@ struct PoolRequest {
   std::optional<EvictionRule> evictions;
   std::optional<Autoscale> autoscale;
   std::optional<PolicyChange> policy;
+  std::optional<Tags> tags;
+  std::optional<std::string> mount_root;
+  std::optional<std::vector<Mount>> mounts;
 };
 
 // One line of a pool's history: what it should have, what it had, and why that changed.

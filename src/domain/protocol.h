@@ -53,6 +53,26 @@ struct ProcessEnded {
   friend bool operator==(const ProcessEnded&, const ProcessEnded&) = default;
 };
 
+// What the processes of an attempt see under a path of their own, and where that lies on the node.
+struct View {
+  struct Place {
+    std::string at;  // relative to the root
+    MountKind kind = MountKind::path;
+    std::string source;    // absolute, or under the data folder
+    std::string command;   // of a mount command
+    std::string url, key;  // of a blob container that `source` is a copy of
+    bool read_only = false;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  std::string root;                                        // empty: there is no view
+  std::vector<Place> places;                               // inner ones after outer ones
+  std::vector<std::string> folders;                        // absolute, under the root: to be made
+  std::vector<std::pair<std::string, std::string>> texts;  // likewise: path, content
+  std::string logs;     // likewise: where streams are kept as well, by ProcessStart::log_out and log_err
+  std::string journal;  // name of a file there that says what the node did; empty: none
+  friend bool operator==(const View&, const View&) = default;
+};
+
 // One process of an attempt as the node must start it.
 struct ProcessStart {
   std::uint32_t rank = 0;
@@ -64,6 +84,8 @@ struct ProcessStart {
   std::vector<std::uint32_t> gpus;
   Resources resources;
   std::vector<std::uint16_t> listens;  // of the ports its node found, those meant for it
+  std::vector<std::pair<std::string, std::string>> secrets;  // variables too; sealed until they are sent
+  std::string log_out, log_err;                              // in View::logs; empty: not kept there
   friend bool operator==(const ProcessStart&, const ProcessStart&) = default;
 };
 
@@ -76,6 +98,10 @@ struct PrepareOrder {
   std::vector<std::string> folders;  // under the data folder: where the source is laid out
   std::vector<std::pair<std::string, std::string>> files;  // name in the attempt's folder, content
   std::uint32_t ports = 0;
+  std::uint16_t ports_from = 0;  // the lowest to look at; 0: anywhere
+  View view;
+  std::vector<ProcessStart> preparation;  // one that must end well before the node is ready, or none
+  Duration stop_grace{5'000'000};
   friend bool operator==(const PrepareOrder&, const PrepareOrder&) = default;
 };
 
@@ -84,6 +110,8 @@ struct Prepared {
   std::vector<std::uint16_t> ports;  // kept for it until it is started
   std::string secret;                // unguessable, for what the processes say to each other
   std::string problem;               // not empty: it cannot be started here, and this is why
+  std::optional<int> exit_code;      // of a preparation that did not end well: the user's fault
+  std::string last_lines;            // of its output
   friend bool operator==(const Prepared&, const Prepared&) = default;
 };
 
@@ -100,6 +128,7 @@ struct StartOrder {
   bool behind =
       false;  // may have to wait on the node until what runs before it has ended; then it starts at once
   std::vector<ProcessStart> processes;
+  View view;
   friend bool operator==(const StartOrder&, const StartOrder&) = default;
 };
 

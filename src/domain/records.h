@@ -87,6 +87,10 @@ struct JobRecord {
   std::uint32_t max_nodes = 0;           // nodes' worth of room held at a time; 0: no limit
   std::uint64_t evictions = 0;           // attempts that ended because their node was taken away
   std::uint64_t nodes_lost = 0;          // attempts that ended because their node was lost
+  Tags tags;
+  // Of the attempt that decided how the job ended.
+  std::optional<EndReason> end;
+  std::optional<int> exit_code;
   friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };
 
@@ -157,6 +161,27 @@ struct EventRecord {
   std::string pool;
   std::string text;  // what happened and why, in plain words
   friend bool operator==(const EventRecord&, const EventRecord&) = default;
+};
+
+// A named place that jobs and pools are filed under by their tags: batchai/lab/ml/main/experiments/digits.
+struct FolderRecord {
+  std::string workspace = "default";
+  std::string path;
+  Tags tags;
+  TimePoint created_at{};
+  TimePoint changed_at{};
+  friend bool operator==(const FolderRecord&, const FolderRecord&) = default;
+};
+
+// A named place for data. One that nobody described is a folder of the service, made when it is first used.
+struct DatastoreRecord {
+  std::string workspace = "default";
+  std::string name;
+  std::string path;  // absolute: a folder that all nodes see; empty: a folder of the service
+  std::string url;   // of a blob container: brought before a task that mounts it, sent back after
+  std::string key;   // of its account; sealed, and never shown
+  TimePoint created_at{};
+  friend bool operator==(const DatastoreRecord&, const DatastoreRecord&) = default;
 };
 
 enum class Role : std::uint8_t { viewer, member, admin, node };

@@ -35,13 +35,14 @@ enum class NodeState : std::uint8_t {
 
 // Why an attempt ended.
 enum class EndReason : std::uint8_t {
-  exited,        // by itself, with an exit code
-  signalled,     // killed by a signal we did not send
-  timed_out,     // max_wall_time passed
-  node_lost,     // with its node, or with the keeper that watched it
-  evicted,       // taken off its node for a reason that is not the user's
-  cancelled,     // the user asked
-  start_failed,  // a process could not be started
+  exited,              // by itself, with an exit code
+  signalled,           // killed by a signal we did not send
+  timed_out,           // max_wall_time passed
+  node_lost,           // with its node, or with the keeper that watched it
+  evicted,             // taken off its node for a reason that is not the user's
+  cancelled,           // the user asked
+  start_failed,        // a process could not be started
+  preparation_failed,  // what has to run on every node first did not end well
 };
 
 std::string_view to_string(JobState state);

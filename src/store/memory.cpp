@@ -65,6 +65,11 @@ class Memory final : public MemoryStore {
       std::erase_if(tasks_, [&](const auto& entry) { return entry.first.job == id; });
       std::erase_if(attempts_, [&](const auto& entry) { return entry.first.task.job == id; });
     }
+    for (const FolderRecord& folder : changes.folders) folders_[{folder.workspace, folder.path}] = folder;
+    for (const auto& key : changes.folders_removed) folders_.erase(key);
+    for (const DatastoreRecord& store : changes.datastores)
+      datastores_[{store.workspace, store.name}] = store;
+    for (const auto& key : changes.datastores_removed) datastores_.erase(key);
     for (const TokenRecord& token : changes.tokens) tokens_[token.id] = token;
     for (const std::string& id : changes.tokens_removed) tokens_.erase(id);
     events_.insert(events_.end(), changes.events.begin(), changes.events.end());
@@ -85,6 +90,8 @@ class Memory final : public MemoryStore {
       for (const auto& [time, sample] : samples) loaded.samples.push_back(sample);
     for (const auto& [key, usage] : pool_usage_) loaded.pool_usage.push_back(usage);
     for (const auto& [key, share] : shares_) loaded.shares.push_back(share);
+    for (const auto& [key, folder] : folders_) loaded.folders.push_back(folder);
+    for (const auto& [key, store] : datastores_) loaded.datastores.push_back(store);
     loaded.job_last = job_last_;
     loaded.node_last = node_last_;
     loaded.event_last = events_.empty() ? 0 : events_.back().id;
@@ -131,6 +138,17 @@ class Memory final : public MemoryStore {
   }
   Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override {
     std::vector<JobRecord> page;
+    if (!query.tag.first.empty()) {
+      for (auto job = query.after ? jobs_.upper_bound(*query.after) : jobs_.begin();
+           job != jobs_.end() && page.size() < query.limit; ++job) {
+        const JobRecord& record = job->second.record;
+        const auto tag = record.tags.find(query.tag.first);
+        if (record.workspace == query.workspace && tag != record.tags.end() &&
+            tag->second == query.tag.second && (!query.state || record.state == *query.state))
+          page.push_back(record);
+      }
+      return page;
+    }
     for (auto job = jobs_.rbegin(); job != jobs_.rend() && page.size() < query.limit; ++job) {
       const JobRecord& record = job->second.record;
       if (record.workspace == query.workspace && (!query.before || record.id < *query.before) &&
@@ -247,6 +265,8 @@ class Memory final : public MemoryStore {
   std::map<TaskRef, TaskRecord> tasks_;
   std::map<AttemptKey, AttemptRecord> attempts_;
   std::map<std::string, TokenRecord> tokens_;
+  std::map<std::pair<std::string, std::string>, FolderRecord> folders_;
+  std::map<std::pair<std::string, std::string>, DatastoreRecord> datastores_;
   std::vector<EventRecord> events_;
   std::uint64_t job_last_ = 0, node_last_ = 0;
 };

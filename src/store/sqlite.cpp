@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t events_kept = 1'000'000;
 constexpr std::uint64_t events_removed_at_once = 1'000;
+constexpr std::size_t tag_indexed_max = 1'000;  // jobs are not looked up by longer ones
 
 std::int64_t micros(TimePoint time) { return time.time_since_epoch().count(); }
 std::optional<std::int64_t> micros(const std::optional<TimePoint>& time) {
@@ -78,6 +79,7 @@ Result<void> SqliteStore::save(const control::Changes& changes) {
   return transaction.begin()
       .and_then([&] { return save_pools_and_nodes(changes); })
       .and_then([&] { return save_pool_past(changes); })
+      .and_then([&] { return save_places(changes); })
       .and_then([&] { return save_jobs(changes); })
       .and_then([&] { return save_tasks(changes); })
       .and_then([&] { return save_events_and_tokens(changes); })
@@ -219,12 +221,46 @@ Result<void> SqliteStore::save_pool_past(const control::Changes& changes) {
   return {};
 }
 
+Result<void> SqliteStore::save_places(const control::Changes& changes) {
+  for (const FolderRecord& folder : changes.folders) {
+    const std::string tags = pack(folder.tags);
+    Statement put = db_->prepare("INSERT OR REPLACE INTO folders VALUES (?,?,?,?,?)");
+    auto saved = put.bind(folder.workspace)
+                     .bind(folder.path)
+                     .bind(tags)
+                     .bind(micros(folder.created_at))
+                     .bind(micros(folder.changed_at))
+                     .run();
+    if (!saved) return saved;
+  }
+  for (const DatastoreRecord& store : changes.datastores) {
+    Statement put = db_->prepare("INSERT OR REPLACE INTO datastores VALUES (?,?,?,?,?,?)");
+    auto saved = put.bind(store.workspace)
+                     .bind(store.name)
+                     .bind(store.path)
+                     .bind(store.url)
+                     .bind(store.key)
+                     .bind(micros(store.created_at))
+                     .run();
+    if (!saved) return saved;
+  }
+  for (const auto& [workspace, path] : changes.folders_removed) {
+    Statement remove = db_->prepare("DELETE FROM folders WHERE workspace = ? AND path = ?");
+    if (auto done = remove.bind(workspace).bind(path).run(); !done) return done;
+  }
+  for (const auto& [workspace, name] : changes.datastores_removed) {
+    Statement remove = db_->prepare("DELETE FROM datastores WHERE workspace = ? AND name = ?");
+    if (auto done = remove.bind(workspace).bind(name).run(); !done) return done;
+  }
+  return {};
+}
+
 Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
   for (const control::NewJob& fresh : changes.jobs_new) {
     const JobRecord& job = fresh.job;
     const std::string environment = pack(fresh.spec.environment);
     Statement put =
-        db_->prepare("INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,?)");
+        db_->prepare("INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,?,?,NULL,NULL)");
     put.bind(job.id.value())
         .bind(job.workspace)
         .bind(job.name)
@@ -242,8 +278,14 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
       put.bind_null();
     else
       put.bind(fresh.idempotency_key);
-    put.bind(environment).bind(job.max_parallel_tasks).bind(job.max_nodes);
+    const std::string tags = pack(job.tags);
+    put.bind(environment).bind(job.max_parallel_tasks).bind(job.max_nodes).bind(tags);
     if (auto saved = put.run(); !saved) return saved;
+    for (const auto& [name, value] : job.tags) {
+      if (value.size() > tag_indexed_max) continue;
+      Statement tag = db_->prepare("INSERT INTO job_tags VALUES (?,?,?)");
+      if (auto saved = tag.bind(name).bind(value).bind(job.id.value()).run(); !saved) return saved;
+    }
     for (std::uint32_t g = 0; g < fresh.spec.tasks.size(); ++g) {
       const std::string spec = wire::format_task_spec(fresh.spec.tasks[g]);
       Statement add = db_->prepare("INSERT INTO task_specs VALUES (?,?,?,?)");
@@ -256,7 +298,7 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
   for (const JobRecord& job : changes.jobs) {
     Statement put = db_->prepare(
         "UPDATE jobs SET waiting=?, queued=?, active=?, succeeded=?, failed=?, cancelled=?, skipped=?, "
-        "state=?, reason=?, started_at=?, ended_at=?, evictions=?, nodes_lost=? WHERE id=?");
+        "state=?, reason=?, started_at=?, ended_at=?, evictions=?, nodes_lost=?, end_reason=?, exit_code=? WHERE id=?");
     bind_counts(put, job.counts);
     if (auto saved = put.bind(number(job.state))
                          .bind(job.reason)
@@ -264,6 +306,8 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
                          .bind(micros(job.ended_at))
                          .bind(job.evictions)
                          .bind(job.nodes_lost)
+                         .bind(job.end ? std::optional(number(*job.end)) : std::nullopt)
+                         .bind(job.exit_code)
                          .bind(job.id.value())
                          .run();
         !saved)
@@ -282,7 +326,8 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
 Result<void> SqliteStore::remove_job(JobId job) {
   for (const char* sql : {"DELETE FROM task_specs WHERE job = ?", "DELETE FROM task_groups WHERE job = ?",
                           "DELETE FROM tasks WHERE job = ?", "DELETE FROM attempts WHERE job = ?",
-                          "DELETE FROM job_usage WHERE job = ?", "DELETE FROM jobs WHERE id = ?"}) {
+                          "DELETE FROM job_usage WHERE job = ?", "DELETE FROM job_tags WHERE job = ?",
+                          "DELETE FROM jobs WHERE id = ?"}) {
     Statement remove = db_->prepare(sql);
     if (auto done = remove.bind(job.value()).run(); !done) return done;
   }

@@ -50,6 +50,9 @@ JobRecord job_from(const Statement& row) {  // SELECT * FROM jobs
   job.nodes_lost = large(row, 22);
   job.max_parallel_tasks = small(row, 23);
   job.max_nodes = small(row, 24);
+  job.tags = unpack_environment(row.text(25));
+  if (const auto end = maybe_int(row, 26)) job.end = static_cast<EndReason>(*end);
+  job.exit_code = maybe_int(row, 27);
   return job;
 }
 
@@ -273,6 +276,23 @@ Result<control::Loaded> SqliteStore::load() {
     loaded.tokens = std::move(*tokens);
   }
   {
+    Statement ask = db_->prepare("SELECT * FROM folders");
+    auto folders = rows<FolderRecord>(ask, [](const Statement& row) {
+      return FolderRecord{row.text(0), row.text(1), unpack_environment(row.text(2)), time_at(row, 3),
+                          time_at(row, 4)};
+    });
+    if (!folders) return fail(folders.error());
+    loaded.folders = std::move(*folders);
+  }
+  {
+    Statement ask = db_->prepare("SELECT * FROM datastores");
+    auto datastores = rows<DatastoreRecord>(ask, [](const Statement& row) {
+      return DatastoreRecord{row.text(0), row.text(1), row.text(2), row.text(3), row.text(4), time_at(row, 5)};
+    });
+    if (!datastores) return fail(datastores.error());
+    loaded.datastores = std::move(*datastores);
+  }
+  {
     Statement ask = db_->prepare("SELECT kind, id FROM last_ids");
     for (;;) {
       auto row = ask.step();
@@ -399,6 +419,19 @@ Result<std::optional<JobId>> SqliteStore::job_by_key(const std::string& workspac
 }
 
 Result<std::vector<JobRecord>> SqliteStore::jobs(const control::JobQuery& query) {
+  if (!query.tag.first.empty()) {
+    Statement tagged = db_->prepare(
+        "SELECT jobs.* FROM job_tags CROSS JOIN jobs ON jobs.id = job_tags.job WHERE job_tags.name = ?1 AND "
+        "job_tags.value = ?2 AND job_tags.job > ?3 AND jobs.workspace = ?4 AND (?5 < 0 OR state = ?5) ORDER BY "
+        "job_tags.job LIMIT ?6");
+    tagged.bind(query.tag.first)
+        .bind(query.tag.second)
+        .bind(query.after ? query.after->value() : 0)
+        .bind(query.workspace)
+        .bind(query.state ? static_cast<int>(*query.state) : -1)
+        .bind(query.limit);
+    return rows<JobRecord>(tagged, job_from);
+  }
   // Two shapes of one query, so that each has its index.
   Statement ask = query.name.empty()
                       ? db_->prepare(

@@ -36,6 +36,7 @@ class SqliteStore final : public control::Store {
  private:
   Result<void> save_pools_and_nodes(const control::Changes& changes);
   Result<void> save_pool_past(const control::Changes& changes);
+  Result<void> save_places(const control::Changes& changes);
   Result<void> save_jobs(const control::Changes& changes);
   Result<void> save_tasks(const control::Changes& changes);
   Result<void> save_events_and_tokens(const control::Changes& changes);
