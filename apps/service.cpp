@@ -189,9 +189,12 @@ class Service {
     control::Settings settings;
     settings.machine = {node::detect_resources(), container::engines};
     control_ = std::make_unique<control::Loop>(*store_, settings, clock_, effects_);
-    api_ = std::make_unique<api::Api>(loop_, *control_, clock_,
-                                      api::ApiOptions{data_, probe_name, nonce_, clock_.now(),
-                                                      [this](bool keep_running) { stop(keep_running); }});
+    auto sealer = Sealer::open(data_ + "/secret.key");
+    if (!sealer) return fail(sealer.error());
+    api_ = std::make_unique<api::Api>(
+        loop_, *control_, clock_,
+        api::ApiOptions{data_, probe_name, nonce_, clock_.now(),
+                        [this](bool keep_running) { stop(keep_running); }, *sealer});
     api_->set_tokens(tokens_);
     api_->set_url(url_);
     local_ = std::make_unique<provision::LocalProvisioner>(

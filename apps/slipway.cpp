@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "cli/cli.h"
 #include "container/contain.h"
+#include "container/view.h"
 #include "node/agent.h"
 #include "node/keeper.h"
 #include "remote/launch.h"
@@ -48,9 +49,9 @@ int contain(const slipway::cli::NodeContainOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return slipway::cli::run(
-      argc, argv,
-      {slipway::run_service, run_node, keep_node, contain, slipway::remote::serve_starts,
-       slipway::remote::start_remote, slipway::remote::launch_mpi, slipway::remote::launch_horovod,
-       slipway::simulate::run, slipway::simulate::replay_of});
+  return slipway::cli::run(argc, argv,
+                           {slipway::run_service, run_node, keep_node, contain, slipway::remote::serve_starts,
+                            slipway::remote::start_remote, slipway::remote::launch_mpi,
+                            slipway::remote::launch_horovod, slipway::remote::launch_ssh,
+                            slipway::container::view, slipway::simulate::run, slipway::simulate::replay_of});
 }

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "api/secrets.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "wire/records.h"
@@ -110,7 +111,11 @@ void Api::handle(std::shared_ptr<net::Exchange> exchange) {
 }
 
 void Api::carry_out(control::Outputs outputs) {
-  for (const auto& [session, message] : outputs.messages) sessions_.send(session, message);
+  for (auto& [session, message] : outputs.messages) {
+    if (auto* orders = std::get_if<Orders>(&message); orders && has_secrets(*orders))
+      open_secrets(options_.sealer, *orders);
+    sessions_.send(session, message);
+  }
   for (const auto& [session, why] : outputs.closed) sessions_.close(session, why);
   hub_.publish(outputs.events);
   for (const std::string& folder : outputs.folders_removed)

@@ -14,6 +14,7 @@
 #include "api/node_sessions.h"
 #include "api/router.h"
 #include "api/worker.h"
+#include "base/seal.h"
 #include "control/loop.h"
 #include "domain/gang.h"
 #include "net/server.h"
@@ -27,6 +28,7 @@ struct ApiOptions {
   std::string nonce;  // what that file says
   TimePoint started_at{};
   std::function<void(bool keep_running)> stop;  // asked for over the API
+  Sealer sealer = Sealer::for_now();
 };
 
 class Api {

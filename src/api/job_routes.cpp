@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/api.h"
+#include "api/secrets.h"
 #include "wire/job_file.h"
 #include "wire/records.h"
 
@@ -165,6 +166,7 @@ void Api::add_job_routes() {
   router_.add("POST", "/v1/jobs", Role::member, [this](const Call& call) {
     auto spec = spec_of(call.request());
     if (!spec) return call.send(problem(spec.error()));
+    seal_secrets(options_.sealer, *spec);
     const std::string key = call.request().header("Idempotency-Key").value_or("");
     if (key.size() > 256)
       return call.send(
@@ -199,6 +201,7 @@ void Api::add_job_routes() {
           const bool all = call.parameter("spec") == "all";
           auto spec = c.store().job_spec(job->id, all ? JobLimits::entries_max : spec_tasks_shown_max);
           if (!spec) return fail(spec.error());
+          hide_secrets(*spec);
           return Shown{*job, wire::format_job_spec(*spec)};
         },
         [](const Shown& shown) { return json(200, wire::format(shown.first, shown.second)); });

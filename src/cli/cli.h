@@ -48,6 +48,8 @@ struct Programs {
   std::function<int(const std::vector<std::string>& words)> node_start_remote;
   std::function<int(const std::vector<std::string>& command)> node_launch_mpi;
   std::function<int(const std::vector<std::string>& command)> node_launch_horovod;
+  std::function<int(const std::vector<std::string>& command)> node_launch_ssh;
+  std::function<int(const std::vector<std::string>& command)> node_view;
   std::function<Result<SimulationFigures>(const Simulation&)> simulate;
   std::function<Result<Replay>(const Recording&)> replay_of;
 };

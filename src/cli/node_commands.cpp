@@ -230,6 +230,10 @@ void add_starts(Command& node, Context& context) {
                context.programs().node_launch_mpi);
   add_launcher(node, "launch-horovod", "Start the ranks of a Horovod task; started by the agent",
                context.programs().node_launch_horovod);
+  add_launcher(node, "launch-ssh", "Run a command that can reach the other nodes; started by the agent",
+               context.programs().node_launch_ssh);
+  add_launcher(node, "view", "Run a command that sees its mounts; started by the keeper",
+               context.programs().node_view);
 }
 
 }  // namespace

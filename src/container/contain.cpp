@@ -1,8 +1,6 @@
 #include "container/contain.h"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,22 +18,13 @@
 #include "container/execute.h"
 #include "container/image.h"
 #include "container/namespaces.h"
+#include "container/parent_death.h"
 #include "container/plan.h"
 #include "container/root.h"
 #include "container/unpack.h"
 
 namespace slipway::container {
 namespace {
-
-Environment current_environment() {
-  Environment environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string text = *variable;
-    if (const std::size_t equals = text.find('='); equals != std::string::npos)
-      environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return environment;
-}
 
 std::string value(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
@@ -90,21 +79,6 @@ std::string passwd_for(const std::string& rootfs, const Environment& environment
       with_user(before, ::geteuid(), ::getegid(), value(environment, "USER"), value(environment, "HOME"));
   return after == before ? std::string() : after;
 }
-
-// A change of credentials on the way may have cleared it, and the keeper counts on it.
-class ParentDeath {
- public:
-  ParentDeath() : parent_(::getppid()) { ::prctl(PR_GET_PDEATHSIG, &signal_); }
-  void restore() const {
-    if (signal_ == 0) return;
-    ::prctl(PR_SET_PDEATHSIG, signal_);
-    if (::getppid() != parent_) ::raise(signal_);
-  }
-
- private:
-  pid_t parent_;
-  int signal_ = 0;
-};
 
 Error run_rootfs(const ContainOptions& options, Environment environment, const std::string& working_folder) {
   const ParentDeath parent_death;

@@ -51,6 +51,16 @@ Error explain(const std::string& command, const std::vector<std::string>& tried,
 
 }  // namespace
 
+Environment current_environment() {
+  Environment environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    if (const std::size_t equals = text.find('='); equals != std::string::npos)
+      environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
 std::vector<std::string> files_to_try(const std::string& command, const Environment& environment) {
   const auto found = environment.find("PATH");
   return slipway::files_to_try(

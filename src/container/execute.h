@@ -8,6 +8,8 @@
 
 namespace slipway::container {
 
+Environment current_environment();
+
 // The files a shell would try for a command, in order; the command itself when it has a slash.
 std::vector<std::string> files_to_try(const std::string& command, const Environment& environment);
 

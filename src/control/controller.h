@@ -140,8 +140,9 @@ class Controller {
   Result<Usage> job_usage(const JobRecord& job);
 
   // -- folders and datastores (folders.cpp)
-  FolderRecord put_folder(const Caller& caller, const std::string& path, Tags tags);  // made, or its tags anew
-  const FolderRecord* folder(const Caller& caller, const std::string& path) const;    // nullptr: none
+  FolderRecord put_folder(const Caller& caller, const std::string& path,
+                          Tags tags);                                               // made, or its tags anew
+  const FolderRecord* folder(const Caller& caller, const std::string& path) const;  // nullptr: none
   // Those whose path begins with `prefix`, in order.
   std::vector<FolderRecord> folders(const Caller& caller, const std::string& prefix) const;
   void remove_folder(const Caller& caller, const std::string& path);
@@ -356,7 +357,9 @@ class Controller {
   Task& take_next(Job& job, std::uint32_t shape);
   void place_behind(Pool& pool);
   static void fill_processes(Attempt& attempt, const TaskSpec& spec);
-  launch::Placement placement_of(const Attempt& attempt);
+  std::vector<View::Place> places_of(const PoolRecord& pool, const std::vector<Mount>& own,
+                                     std::optional<JobId> job) const;
+  launch::Placement placement_of(const Attempt& attempt, const TaskSpec& spec);
   std::vector<StartOrder> orders_of(const Attempt& attempt);
   std::vector<PrepareOrder> preparing_orders_of(const Attempt& attempt);
   void launch_attempt(Attempt& attempt);

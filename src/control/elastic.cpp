@@ -93,7 +93,7 @@ void Controller::invite(Attempt& attempt, Node& node, const TaskSpec& spec) {
   node.used = node.used + need;
   ++node.preparing;
   update_capacity(node);
-  launch::Placement placement = placement_of(attempt);
+  launch::Placement placement = placement_of(attempt, spec);
   placement.nodes.push_back({node.record.name, node.record.address, gpus, {}, node.record.host, false});
   orders_to(node).prepare.push_back(std::move(launch::prepare(spec, placement).back()));
 }
@@ -236,7 +236,7 @@ void Controller::tell_hosts(const Attempt& attempt, const TaskSpec& spec) {
 void Controller::tell_hosts(const Attempt& attempt, const TaskSpec& spec, Node& node) {
   const AttemptKey& key = attempt.record.key;
   const Job& job = jobs_.at(key.task.job);
-  auto files = launch::files(spec, placement_of(attempt));
+  auto files = launch::files(spec, placement_of(attempt, spec));
   if (!files.empty())
     orders_to(node).files.push_back(
         {key, attempt_folder(job.record.workspace, key.task.job, name_of(job, key.task), key.attempt),

@@ -43,8 +43,9 @@ std::vector<FolderRecord> Controller::folders(const Caller& caller, const std::s
 void Controller::remove_folder(const Caller& caller, const std::string& path) {
   const Named key{caller.workspace, path};
   if (folders_.erase(key) == 0) return;
-  std::erase_if(changes_.folders,
-                [&](const FolderRecord& one) { return Named{one.workspace, one.path} == key; });
+  std::erase_if(changes_.folders, [&](const FolderRecord& one) {
+    return Named{one.workspace, one.path} == key;
+  });
   changes_.folders_removed.push_back(key);
 }
 
@@ -63,8 +64,9 @@ Result<DatastoreRecord> Controller::put_datastore(const Caller& caller, Datastor
   record.created_at = known == datastores_.end() ? now_ : known->second.created_at;
   datastores_[key] = record;
   std::erase(changes_.datastores_removed, key);
-  std::erase_if(changes_.datastores,
-                [&](const DatastoreRecord& one) { return Named{one.workspace, one.name} == key; });
+  std::erase_if(changes_.datastores, [&](const DatastoreRecord& one) {
+    return Named{one.workspace, one.name} == key;
+  });
   changes_.datastores.push_back(record);
   return record;
 }
@@ -100,8 +102,9 @@ Result<void> Controller::delete_datastore(const Caller& caller, const std::strin
     }
   }
   datastores_.erase(key);
-  std::erase_if(changes_.datastores,
-                [&](const DatastoreRecord& one) { return Named{one.workspace, one.name} == key; });
+  std::erase_if(changes_.datastores, [&](const DatastoreRecord& one) {
+    return Named{one.workspace, one.name} == key;
+  });
   changes_.datastores_removed.push_back(key);
   outputs_.folders_removed.push_back(datastore_folder(caller.workspace, name));
   return {};
@@ -110,7 +113,7 @@ Result<void> Controller::delete_datastore(const Caller& caller, const std::strin
 Result<std::vector<JobRecord>> Controller::jobs_by_tag(const Caller& caller, const std::string& name,
                                                        const std::string& value, std::optional<JobId> after,
                                                        std::uint32_t limit) {
-  JobQuery query{caller.workspace, {}, {}, {}, {name, value}, after, limit};
+  JobQuery query{caller.workspace, {}, {}, {}, limit, {name, value}, after};
   auto jobs = store_.jobs(query);
   if (!jobs) return jobs;
   // Those of this turn are not on disk yet.

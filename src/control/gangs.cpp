@@ -10,7 +10,7 @@ namespace slipway::control {
 
 std::vector<PrepareOrder> Controller::preparing_orders_of(const Attempt& attempt) {
   const auto spec = spec_of(attempt.record.key.task.job, attempt.record.key.task.group);
-  if (spec) return launch::prepare(**spec, placement_of(attempt));
+  if (spec) return launch::prepare(**spec, placement_of(attempt, **spec));
   store_problem_ = spec.error();
   return {};
 }
@@ -25,6 +25,13 @@ void Controller::process_prepared(Node& node, const Prepared& prepared) {
   const std::uint32_t place = place_of(*attempt, node.record.id);
   if (attempt->record.is_launched || attempt->stopping || attempt->prepared[place]) return;
   if (!prepared.problem.empty()) {
+    if (prepared.exit_code) {
+      attempt->record.exit_code = prepared.exit_code;
+      attempt->record.last_lines = prepared.last_lines;
+      return stop_attempt(
+          *attempt, EndReason::preparation_failed,
+          fmt::format("its preparation on node {} {}", attempt->record.node_names[place], prepared.problem));
+    }
     attempt->users_fault = false;
     return stop_attempt(*attempt, EndReason::start_failed,
                         fmt::format("node {} could not get ready for it: {}",

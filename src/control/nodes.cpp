@@ -224,15 +224,20 @@ void Controller::reconcile(Node& node, const Hello& hello, bool same_instance) {
     kill_lost_processes(id,
                         fmt::format("node {} began a new life and knows nothing of it", node.record.name));
   const std::set<AttemptKey> ours = node.attempts;
+  const auto is_of_ours = [&](const AttemptKey& key) {  // what prepares an attempt that we wait for
+    if (!is_preparation(key) || !ours.contains(prepared_by(key))) return false;
+    const Attempt* attempt = find_attempt(prepared_by(key));
+    return attempt && !attempt->record.is_launched && !attempt->stopping;
+  };
   for (const ProcessStarted& started : hello.running) {
-    if (is_start_task(started.key)) continue;
+    if (is_start_task(started.key) || is_of_ours(started.key)) continue;
     if (ours.contains(started.key))
       process_started(started);
     else
       node.cleaning[started.key].insert(started.rank);
   }
   for (const AttemptKey& key : hello.waiting)
-    if (!ours.contains(key) && !is_start_task(key)) node.cleaning[key];
+    if (!ours.contains(key) && !is_start_task(key) && !is_of_ours(key)) node.cleaning[key];
   for (const Prepared& prepared : hello.prepared) process_prepared(node, prepared);
   for (const ProcessEnded& ended : hello.ended) {
     if (is_start_task(ended.key)) continue;

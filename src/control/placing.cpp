@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "control/controller.h"
 #include "domain/gang.h"
+#include "domain/layout.h"
 
 namespace slipway::control {
 namespace {
@@ -223,21 +224,66 @@ std::vector<StartOrder> Controller::orders_of(const Attempt& attempt) {
     store_problem_ = spec.error();
     return {};
   }
-  return launch::launch(**spec, placement_of(attempt));
+  return launch::launch(**spec, placement_of(attempt, **spec));
 }
 
-launch::Placement Controller::placement_of(const Attempt& attempt) {
+// The mounts of a pool and of a task, where they lie.
+std::vector<View::Place> Controller::places_of(const PoolRecord& pool, const std::vector<Mount>& own,
+                                               std::optional<JobId> job) const {
+  std::vector<View::Place> places;
+  const auto add = [&](const Mount& mount) {
+    std::erase_if(places, [&](const View::Place& place) { return place.at == mount.at; });
+    View::Place& place = places.emplace_back();
+    place.at = mount.at;
+    place.kind = mount.kind;
+    place.read_only = mount.read_only;
+    switch (mount.kind) {
+      case MountKind::datastore: {
+        const auto known = datastores_.find({pool.workspace, mount.what});
+        const bool has_path = known != datastores_.end() && !known->second.path.empty();
+        place.source = has_path ? known->second.path : datastore_folder(pool.workspace, mount.what);
+        if (known != datastores_.end()) {
+          place.url = known->second.url;
+          place.key = known->second.key;
+        }
+        break;
+      }
+      case MountKind::path: place.source = mount.what; break;
+      case MountKind::command: place.command = mount.what; break;
+      case MountKind::shared:
+        if (job) place.source = shared_folder(pool.workspace, *job);
+        break;
+      case MountKind::scratch: break;  // the tree itself is the job's
+    }
+    if (!mount.folder.empty()) place.source += "/" + mount.folder;
+  };
+  for (const Mount& mount : pool.mounts) add(mount);
+  for (const Mount& mount : own) add(mount);
+  std::stable_sort(places.begin(), places.end(),
+                   [](const View::Place& a, const View::Place& b) { return a.at < b.at; });
+  return places;
+}
+
+launch::Placement Controller::placement_of(const Attempt& attempt, const TaskSpec& spec) {
   const AttemptKey& key = attempt.record.key;
-  const Job& job = jobs_.at(key.task.job);
-  launch::Placement placement{key, job.record.workspace, name_of(job, key.task), job.record.source,
-                              {},  attempt.record.secret};
+  Job& job = jobs_.at(key.task.job);
+  launch::Placement placement{
+      key, job.record.workspace, name_of(job, key.task), job.record.source, {}, attempt.record.secret, {}};
+  if (!spec.mount_root.empty()) {
+    const PoolRecord& pool = pool_of(job).record;
+    placement.places =
+        places_of(pool.mount_root == spec.mount_root ? pool : PoolRecord{.workspace = pool.workspace},
+                  spec.mounts, key.task.job);
+  }
   for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n) {
     const auto node = nodes_.find(attempt.record.nodes[n]);
     placement.nodes.push_back(
         {attempt.record.node_names[n], node == nodes_.end() ? "" : node->second.record.address,
          attempt.record.gpus[n],
          n < attempt.record.ports.size() ? attempt.record.ports[n] : std::vector<std::uint16_t>(),
-         node == nodes_.end() ? "" : node->second.record.host, attempt.record.has_left(n)});
+         node == nodes_.end() ? "" : node->second.record.host, attempt.record.has_left(n),
+         node == nodes_.end() ? 0 : node->second.record.total.gpus,
+         node != nodes_.end() && node->second.record.shares_storage});
   }
   return placement;
 }

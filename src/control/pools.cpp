@@ -50,6 +50,9 @@ void apply(const PoolRequest& wish, PoolRecord& pool) {
   set(wish.idle_timeout, pool.idle_timeout);
   set(wish.notice, pool.notice);
   set(wish.start_task, pool.start_task);
+  set(wish.tags, pool.tags);
+  set(wish.mount_root, pool.mount_root);
+  set(wish.mounts, pool.mounts);
   set(wish.evictions, pool.evictions);
   set(wish.resize_timeout, pool.resize.timeout);
   set(wish.dedicated, pool.target.dedicated);
@@ -75,6 +78,12 @@ Result<void> Controller::complete_pool(PoolRecord& pool, const PoolRequest& wish
     return fail(ErrorCode::invalid,
                 fmt::format("pool {} has no provisioner that could bring up nodes", pool.name),
                 "leave the number of nodes out and join machines with slipway node run");
+  if (auto mounts = validate_mounts(pool.mount_root, pool.mounts); !mounts) return mounts;
+  if (!pool.start_task.logs.empty() && !is_under(pool.start_task.logs, pool.mount_root))
+    return fail(
+        ErrorCode::invalid,
+        fmt::format("logs '{}' of the start task is not under the pool's mount root", pool.start_task.logs),
+        "begin it with the mount_root");
   if (wish.autoscale || wish.min || wish.max) {
     if (auto bounds = check_bounds(pool); !bounds) return bounds;
     if (auto sound = check_formula(pool.autoscale); !sound) return sound;

@@ -83,7 +83,8 @@ void Controller::send_start_task(Node& node) {
                   node.record.id,
                   {}});
   if (!node.session) return;
-  orders_to(node).start.push_back(launch::start_task(pool.record.start_task, key, node.record));
+  orders_to(node).start.push_back(
+      launch::start_task(pool.record, key, node.record, places_of(pool.record, {}, std::nullopt)));
 }
 
 void Controller::start_task_timed_out(Node& node, const AttemptKey& key) {

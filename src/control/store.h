@@ -88,9 +88,9 @@ struct JobQuery {
   std::optional<JobState> state;
   std::string name;             // exact; empty: any
   std::optional<JobId> before;  // newest first, from below this one
-  std::pair<std::string, std::string> tag;  // only jobs with this one; oldest first. Empty: any
-  std::optional<JobId> after;               // with a tag: from above this one
   std::uint32_t limit = 100;
+  std::pair<std::string, std::string> tag = {};  // only jobs with this one; oldest first. Empty: any
+  std::optional<JobId> after = {};               // with a tag: from above this one
 };
 struct TaskQuery {
   std::optional<TaskState> state;

@@ -16,7 +16,7 @@ int order_of(std::string_view role) {  // chief and workers first: rank 0 is whe
   return 2;
 }
 
-std::vector<Member> with_roles(const TaskSpec& task, std::uint32_t nodes) {
+std::vector<Member> spread(const TaskSpec& task, std::uint32_t nodes) {
   std::vector<const RoleSpec*> roles;
   for (const RoleSpec& role : task.roles) roles.push_back(&role);
   std::stable_sort(roles.begin(), roles.end(), [](const RoleSpec* a, const RoleSpec* b) {
@@ -37,6 +37,24 @@ std::vector<Member> with_roles(const TaskSpec& task, std::uint32_t nodes) {
   return members;
 }
 
+// Each role as written, filling one node after another.
+std::vector<Member> in_blocks(const TaskSpec& task, std::uint32_t nodes) {
+  std::vector<Member> members;
+  std::vector<std::uint32_t> count(nodes);
+  for (const RoleSpec& role : task.roles) {
+    const std::uint32_t each = std::max(1u, (role.count + nodes - 1) / nodes);
+    for (std::uint32_t index = 0; index < role.count; ++index) {
+      const std::uint32_t node = index / each;
+      members.push_back({role.name, index, node, count[node]++, role.resources});
+    }
+  }
+  return members;
+}
+
+std::vector<Member> with_roles(const TaskSpec& task, std::uint32_t nodes) {
+  return task.in_blocks ? in_blocks(task, nodes) : spread(task, nodes);
+}
+
 std::string_view deciding_role(const TaskSpec& task) {
   if (!task.ends_with.empty()) return task.ends_with;
   if (task.toolkit != Toolkit::tensorflow) return "";
@@ -47,8 +65,10 @@ std::string_view deciding_role(const TaskSpec& task) {
 
 }  // namespace
 
-bool has_launcher(const TaskSpec& task) {
-  return task.toolkit == Toolkit::mpi || task.toolkit == Toolkit::horovod || task.torchrun;
+bool has_launcher(const TaskSpec& task) { return has_one_launcher(task.toolkit) || task.torchrun; }
+
+bool has_one_launcher(Toolkit toolkit) {
+  return toolkit == Toolkit::mpi || toolkit == Toolkit::horovod || toolkit == Toolkit::ssh;
 }
 
 bool is_named(const TaskSpec& task, std::size_t members) { return members > 1 || task.framework_elastic; }
@@ -65,8 +85,7 @@ std::vector<Member> gang_of(const TaskSpec& task, std::uint32_t nodes) {
     for (std::uint32_t local = 0; local < per_node; ++local) {
       Member& member = members.emplace_back(Member{"", node * per_node + local, node, local, each});
       if (task.toolkit == Toolkit::tensorflow) member.role = "worker";
-      if (task.toolkit == Toolkit::mpi || task.toolkit == Toolkit::horovod)
-        member.role = node == 0 ? "launcher" : "node";
+      if (has_one_launcher(task.toolkit)) member.role = node == 0 ? "launcher" : "node";
     }
   return members;
 }

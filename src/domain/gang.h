@@ -35,6 +35,8 @@ Resources need_per_node(const TaskSpec& task, std::uint32_t nodes);
 
 // Whether one process a node starts the others there: mpirun's daemons, torchrun.
 bool has_launcher(const TaskSpec& task);
+// Whether that one is on the first node, for all of them: it is the launcher, the others serve it.
+bool has_one_launcher(Toolkit toolkit);
 // Whether the task may name roles at all.
 bool takes_roles(Toolkit toolkit);
 // Whether the end of this member decides how the attempt ended: when all that decide have ended well, it has.

@@ -106,6 +106,82 @@ Result<void> validate_gang(const TaskSpec& task) {
   return {};
 }
 
+bool is_clean(std::string_view path) {  // relative, and without a step that leads elsewhere
+  if (path.empty() || path.front() == '/') return false;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") return false;
+    if (std::any_of(part.begin(), part.end(), [](char c) { return c >= 0 && c < ' '; })) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_under(std::string_view path, std::string_view root) {
+  return path.size() > root.size() + 1 && path.starts_with(root) && path[root.size()] == '/' &&
+         is_clean(path.substr(root.size() + 1));
+}
+
+Result<void> validate_mounts(std::string_view root, const std::vector<Mount>& mounts) {
+  if (root.empty() && mounts.empty()) return {};
+  if (root.size() < 2 || root.front() != '/' || !is_clean(root.substr(1)))
+    return fail(invalid(fmt::format("mount_root '{}' is not a plain absolute path", root),
+                        "name a folder, like /mnt/slipway; it need not exist"));
+  for (const Mount& mount : mounts) {
+    const auto wrong = [&](std::string what, std::string hint) {
+      return fail(invalid(fmt::format("the mount at '{}': {}", mount.at, what), std::move(hint)));
+    };
+    if (!is_clean(mount.at))
+      return wrong("its place is not a plain relative path", "name it under the mount root: at: data");
+    if (std::count_if(mounts.begin(), mounts.end(), [&](const Mount& one) { return one.at == mount.at; }) > 1)
+      return wrong("two mounts have this place", "give each its own");
+    if (!mount.folder.empty() && !is_clean(mount.folder))
+      return wrong(fmt::format("folder '{}' is not a plain relative path", mount.folder),
+                   "name a folder inside what is mounted");
+    if (mount.kind == MountKind::datastore)
+      if (auto named = validate_name("datastore", mount.what); !named) return named;
+    if (mount.kind == MountKind::path && (mount.what.size() < 2 || mount.what.front() != '/' ||
+                                          !is_clean(std::string_view(mount.what).substr(1))))
+      return wrong(fmt::format("path '{}' is not a plain absolute path", mount.what),
+                   "name a folder of the node");
+    if (mount.kind == MountKind::command && mount.what.empty())
+      return wrong("its command is empty", "give the command that mounts it, without the place");
+  }
+  return {};
+}
+
+namespace {
+
+Result<void> validate_surroundings(const TaskSpec& task) {
+  const auto wrong = [&](std::string what, std::string hint) {
+    return fail(invalid(fmt::format("task {}: {}", task.name, what), std::move(hint)));
+  };
+  if (auto mounts = validate_mounts(task.mount_root, task.mounts); !mounts)
+    return wrong(mounts.error().what, mounts.error().hint);
+  const auto under = [&](std::string_view key, const std::string& path) -> Result<void> {
+    if (!task.mount_root.empty() && is_under(path, task.mount_root)) return {};
+    return wrong(fmt::format("{} '{}' is not under its mount root", key, path),
+                 task.mount_root.empty() ? "say mount_root: /mnt/slipway"
+                                         : fmt::format("begin it with {}/", task.mount_root));
+  };
+  for (const std::string& folder : task.folders)
+    if (auto ok = under("folder", folder); !ok) return ok;
+  for (const auto& [path, text] : task.texts)
+    if (auto ok = under("text", path); !ok) return ok;
+  if (!task.logs.empty())
+    if (auto ok = under("logs", task.logs); !ok) return ok;
+  if (auto named = validate_name("preparation", task.preparation.name); !named) return named;
+  for (const RoleSpec& role : task.roles)
+    if (!role.log.empty())
+      if (auto named = validate_name("log", role.log); !named) return named;
+  if (task.in_blocks && task.roles.empty())
+    return wrong("placing: blocks is about roles, and it has none", "leave it out");
+  return {};
+}
+
 Result<void> validate_task(const TaskSpec& task) {
   if (auto named = validate_name("task", task.name); !named) return named;
   if (!task.roles.empty()) {
@@ -125,12 +201,13 @@ Result<void> validate_task(const TaskSpec& task) {
   if (auto ok = within("nodes", task.nodes, task.roles.empty() ? 1 : 0, JobLimits::nodes_max); !ok) return ok;
   if (auto ok = within("processes_per_node", task.processes_per_node, 1, 4096); !ok) return ok;
   if (auto ok = within("retries", task.retries, 0, JobLimits::retries_max); !ok) return ok;
-  for (const auto& [key, value] : task.environment)
-    if (key.empty() || key.find('=') != std::string::npos || key.find('\0') != std::string::npos)
-      return fail(
-          invalid(fmt::format("task {}: '{}' cannot be the name of an environment variable", task.name, key),
-                  "use letters, digits and underscores"));
-  return {};
+  for (const Environment* variables : {&task.environment, &task.process_environment, &task.secrets})
+    for (const auto& [key, value] : *variables)
+      if (key.empty() || key.find('=') != std::string::npos || key.find('\0') != std::string::npos)
+        return fail(invalid(
+            fmt::format("task {}: '{}' cannot be the name of an environment variable", task.name, key),
+            "use letters, digits and underscores"));
+  return validate_surroundings(task);
 }
 
 // Depth-first search that remembers the path, so that a cycle can be shown as the user wrote it.

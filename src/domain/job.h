@@ -125,11 +125,11 @@ struct TaskSpec {
   std::string logs;            // absolute, under mount_root: what its processes print is kept there as well
   bool logs_numbered = false;  // stdout-0.txt there also where there is only one
   Preparation preparation;
-  Environment process_environment;  // joined over the environment, its values with {words}
-  Environment secrets;              // variables too; sealed (base/seal.h), and never shown
-  std::uint16_t ports_from = 0;     // its nodes look for ports from here up; 0: anywhere
-  bool in_blocks = false;           // roles go to nodes as written, each filling one node after another
-  bool whole_nodes = false;  // every process sees all GPUs of its node
+  Environment process_environment;      // joined over the environment, its values with {words}
+  Environment secrets;                  // variables too; sealed (base/seal.h), and never shown
+  std::uint16_t ports_from = 0;         // its nodes look for ports from here up; 0: anywhere
+  bool in_blocks = false;               // roles go to nodes as written, each filling one node after another
+  bool whole_nodes = false;             // every process sees all GPUs of its node
   std::uint32_t interruptions_max = 0;  // attempts lost with their nodes or evicted; 0: no limit
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 
@@ -146,10 +146,12 @@ struct JobSpec {
   Environment environment;
   std::string source;  // SHA-256 of a snapshot's manifest; empty: none
   Tags tags;
-  bool is_patient = false;  // it may ask for more than its pool will ever have
+  bool is_patient = false;      // it may ask for more than its pool will ever have
   std::vector<TaskSpec> tasks;  // at least one
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
+
+inline constexpr std::string_view usual_mount_root = "/mnt/slipway";
 
 struct JobLimits {
   static constexpr std::size_t name_length_max = 128;
@@ -161,6 +163,10 @@ struct JobLimits {
 
 // What can be said of a job without knowing any pool: names, counts, dependencies and their cycles.
 Result<void> validate(const JobSpec& spec);
+
+Result<void> validate_mounts(std::string_view root, const std::vector<Mount>& mounts);
+// Whether `path` leads to something inside `root`, by plain steps.
+bool is_under(std::string_view path, std::string_view root);
 
 // Letters, digits, '-', '_' and '.', 1 to 128 of them, beginning with a letter or digit. `kind` is for the
 // message.

@@ -64,9 +64,10 @@ struct View {
     bool read_only = false;
     friend bool operator==(const Place&, const Place&) = default;
   };
-  std::string root;                                        // empty: there is no view
-  std::vector<Place> places;                               // inner ones after outer ones
-  std::vector<std::string> folders;                        // absolute, under the root: to be made
+  std::string root;                  // empty: there is no view
+  std::string tree;                  // what is there beside the places; under the data folder
+  std::vector<Place> places;         // inner ones after outer ones
+  std::vector<std::string> folders;  // absolute, under the root: to be made
   std::vector<std::pair<std::string, std::string>> texts;  // likewise: path, content
   std::string logs;     // likewise: where streams are kept as well, by ProcessStart::log_out and log_err
   std::string journal;  // name of a file there that says what the node did; empty: none
@@ -88,6 +89,18 @@ struct ProcessStart {
   std::string log_out, log_err;                              // in View::logs; empty: not kept there
   friend bool operator==(const ProcessStart&, const ProcessStart&) = default;
 };
+
+// To the node a preparation is an attempt of its own, told from the others by its number.
+constexpr std::uint32_t preparation_mark = 1u << 31;
+constexpr bool is_preparation(const AttemptKey& key) { return (key.attempt & preparation_mark) != 0; }
+constexpr AttemptKey preparation_of(AttemptKey key) {
+  key.attempt |= preparation_mark;
+  return key;
+}
+constexpr AttemptKey prepared_by(AttemptKey key) {
+  key.attempt &= ~preparation_mark;
+  return key;
+}
 
 // What a node does before a gang may start: lay out the files and find ports. Nothing runs until every node
 // of the gang has said Prepared.

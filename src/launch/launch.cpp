@@ -1,6 +1,9 @@
 #include "launch/launch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "domain/gang.h"
 #include "domain/layout.h"
@@ -50,15 +53,73 @@ const Command& command_of(const TaskSpec& task, const Member& member) {
   return task.command;
 }
 
-std::vector<std::string> contained(const ContainerSpec& container, std::vector<std::string> argv) {
+std::vector<std::string> contained(const TaskSpec& task, std::vector<std::string> argv) {
+  const ContainerSpec& container = task.container;
   if (container.empty()) return argv;
   std::vector<std::string> wrapped{std::string(own_program), "node", "contain"};
+  if (!task.mount_root.empty()) wrapped.insert(wrapped.end(), {"--mount", task.mount_root});
   if (container.image.empty())
     wrapped.insert(wrapped.end(), {"--rootfs", container.rootfs, "--"});
   else
     wrapped.insert(wrapped.end(), {"--image", container.image, "--"});
   wrapped.insert(wrapped.end(), argv.begin(), argv.end());
   return wrapped;
+}
+
+// Around everything else: what a launcher starts sees the same.
+std::vector<std::string> viewed(const std::string& root, std::vector<std::string> argv) {
+  if (root.empty()) return argv;
+  std::vector<std::string> wrapped{std::string(own_program), "node", "view", "--"};
+  wrapped.insert(wrapped.end(), std::make_move_iterator(argv.begin()), std::make_move_iterator(argv.end()));
+  return wrapped;
+}
+
+// Lines of a host file: as many slots as the node has GPUs.
+std::string mpi_hosts(const std::vector<PlacedNode>& nodes) {
+  std::string lines;
+  for (const PlacedNode& node : nodes)
+    if (!node.has_left)
+      lines += fmt::format("{0} slots={1} max-slots={1}\n", node.address, std::max(1u, node.all_gpus));
+  return lines;
+}
+
+Words words_of_all(const Placement& placement, const std::string& hosts) {
+  return {{"hosts", hosts},
+          {"master", placement.nodes.front().address},
+          {"mpi_hosts", mpi_hosts(placement.nodes)},
+          {"job", to_string(placement.key.task.job)},
+          {"task", placement.task_name},
+          {"attempt", std::to_string(placement.key.attempt)}};
+}
+
+View view_of(const TaskSpec& task, const Placement& placement, std::uint32_t node) {
+  View view;
+  if (task.mount_root.empty()) return view;
+  view.root = task.mount_root;
+  view.tree = scratch_folder(placement.workspace, placement.key.task.job, placement.nodes[node].name);
+  view.places = placement.places;
+  // A container that is copied: once where nodes see the same folder, else to each.
+  const bool is_first_here = std::none_of(placement.nodes.begin(), placement.nodes.begin() + node,
+                                          [](const PlacedNode& earlier) { return earlier.shares_storage; });
+  for (View::Place& place : view.places)
+    if (placement.nodes[node].shares_storage && !is_first_here) place.url.clear();
+  view.folders = task.folders;
+  const Words words = words_of_all(placement, addresses(placement.nodes));
+  for (const auto& [path, text] : task.texts) view.texts.emplace_back(path, fill_in(text, words));
+  view.logs = task.logs;
+  if (!task.logs.empty())
+    view.journal = placement.nodes.size() == 1 ? "execution.log"
+                                               : fmt::format("execution-{}.log", placement.nodes[node].name);
+  return view;
+}
+
+// What the files of a process are called in TaskSpec::logs: nothing for those that only help a launcher.
+std::string log_name(const TaskSpec& task, const Member& member, std::uint32_t rank, std::size_t members) {
+  if (member.role == "launcher") return "";
+  for (const RoleSpec& role : task.roles)
+    if (role.name == member.role)
+      return fmt::format("-{}-{}", role.log.empty() ? role.name : role.log, member.index);
+  return members > 1 || task.logs_numbered ? fmt::format("-{}", rank) : "";
 }
 
 // Frameworks start as many threads as the machine has cores unless they are told otherwise.
@@ -72,6 +133,38 @@ bool keeps_checkpoints(const TaskSpec& task) { return !task.count || task.retrie
 
 Gang gang_on(const TaskSpec& task, const Placement& placement) {
   return {task, placement, gang_of(task, static_cast<std::uint32_t>(placement.nodes.size()))};
+}
+
+// What runs on a node before any process of the task: as one of them, but alone.
+ProcessStart preparation(const Gang& gang, std::uint32_t place, const Words& of_all) {
+  const TaskSpec& task = gang.task;
+  const PlacedNode& node = gang.placement.nodes[place];
+  ProcessStart process;
+  process.resources = {};
+  process.argv = viewed(task.mount_root, contained(task, {"/bin/bash", "-c", task.preparation.command}));
+  Environment environment = task.environment;
+  Words words = of_all;
+  words.insert(words.end(), {{"node", node.name}, {"gpus", std::to_string(node.all_gpus)}});
+  for (const auto& [name, value] : task.process_environment) environment[name] = fill_in(value, words);
+  environment["SLIPWAY_JOB_ID"] = to_string(gang.placement.key.task.job);
+  environment["SLIPWAY_TASK_NAME"] = gang.placement.task_name;
+  environment["SLIPWAY_ATTEMPT"] = std::to_string(gang.placement.key.attempt);
+  environment["SLIPWAY_NODE"] = node.name;
+  if (!task.mount_root.empty()) environment["SLIPWAY_MOUNTS"] = task.mount_root;
+  process.environment.assign(environment.begin(), environment.end());
+  process.secrets.assign(task.secrets.begin(), task.secrets.end());
+  const std::string name =
+      gang.nodes() == 1 ? task.preparation.name : fmt::format("{}-{}", task.preparation.name, node.name);
+  process.stdout_name = fmt::format("stdout-{}.txt", name);
+  process.stderr_name = fmt::format("stderr-{}.txt", name);
+  process.wd_name = fmt::format("wd-{}", name);
+  if (!task.logs.empty()) {
+    process.log_out = process.stdout_name;
+    process.log_err = process.stderr_name;
+  }
+  if (task.whole_nodes)
+    for (std::uint32_t gpu = 0; gpu < node.all_gpus; ++gpu) process.gpus.push_back(gpu);
+  return process;
 }
 
 struct Launcher {  // what is the same for all processes of the attempt
@@ -89,7 +182,6 @@ struct Launcher {  // what is the same for all processes of the attempt
     const std::string attempt = std::to_string(placement.key.attempt);
     const std::string task_index = std::to_string(placement.key.task.index);
     const std::string local = std::to_string(member.local);
-    const std::string job = to_string(placement.key.task.job);
     const std::string index = member.role.empty() ? task_index : std::to_string(member.index);
 
     ProcessStart process;
@@ -99,7 +191,7 @@ struct Launcher {  // what is the same for all processes of the attempt
     environment.emplace("OMP_NUM_THREADS", threads(task, member));
     environment.emplace("PYTHONUNBUFFERED", "1");
     // Ours are set last: nobody can shadow them.
-    environment["SLIPWAY_JOB_ID"] = job;
+    environment["SLIPWAY_JOB_ID"] = to_string(placement.key.task.job);
     environment["SLIPWAY_TASK_NAME"] = placement.task_name;
     environment["SLIPWAY_TASK_INDEX"] = task_index;
     environment["SLIPWAY_ATTEMPT"] = attempt;
@@ -112,19 +204,36 @@ struct Launcher {  // what is the same for all processes of the attempt
       environment["SLIPWAY_ROLE"] = member.role;
       environment["SLIPWAY_ROLE_INDEX"] = index;
     }
-    Words words{{"rank", number}, {"world_size", world},         {"local_rank", local},
-                {"index", index}, {"attempt", attempt},          {"node", node.name},
-                {"job", job},     {"task", placement.task_name}, {"role", member.role}};
+    if (!task.mount_root.empty()) environment["SLIPWAY_MOUNTS"] = task.mount_root;
+    Words words = words_of_all(placement, hosts);
+    words.insert(words.end(), {{"rank", number},
+                               {"world_size", world},
+                               {"local_rank", local},
+                               {"index", index},
+                               {"node", node.name},
+                               {"role", member.role},
+                               {"gpus", std::to_string(node.all_gpus)}});
     process.listens = row.listens(gang, rank);
     row.tell(gang, rank, environment, words);
-    process.argv =
-        row.wrap(gang, rank, contained(task.container, arguments(command_of(task, member), words)));
+    for (const auto& [name, value] : task.process_environment) environment[name] = fill_in(value, words);
+    process.argv = viewed(task.mount_root,
+                          row.wrap(gang, rank, contained(task, arguments(command_of(task, member), words))));
     process.environment.assign(environment.begin(), environment.end());
+    process.secrets.assign(task.secrets.begin(), task.secrets.end());
 
     const StreamNames names = gang.names(rank);
     process.stdout_name = names.out;
     process.stderr_name = names.err;
     process.wd_name = names.wd;
+    if (!task.logs.empty() && member.role != "node") {
+      const std::string log = log_name(task, member, rank, gang.members.size());
+      process.log_out = fmt::format("stdout{}.txt", log);
+      process.log_err = fmt::format("stderr{}.txt", log);
+    }
+    if (task.whole_nodes) {
+      for (std::uint32_t gpu = 0; gpu < node.all_gpus; ++gpu) process.gpus.push_back(gpu);
+      return process;
+    }
     // The GPUs of a node are dealt out to its processes in order.
     for (std::size_t gpu = gpus_used; gpu < gpus_used + member.resources.gpus && gpu < node.gpus.size();
          ++gpu)
@@ -139,11 +248,16 @@ std::vector<std::pair<std::string, std::string>> files(const TaskSpec& task, con
   return row_of(task.toolkit).files(gang_on(task, placement));
 }
 
-bool needs_preparing(const TaskSpec& task) { return task.nodes > 1 || task.toolkit != Toolkit::none; }
+bool needs_preparing(const TaskSpec& task) {
+  return task.nodes > 1 || task.toolkit != Toolkit::none || !task.mount_root.empty() ||
+         !task.preparation.empty();
+}
 
 std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placement) {
   const Gang gang = gang_on(task, placement);
   const Row& row = row_of(task.toolkit);
+  const Words words = words_of_all(placement, addresses(placement.nodes));
+  std::map<std::string, std::uint32_t> taken;  // ports, by machine
   std::vector<PrepareOrder> orders;
   for (std::uint32_t node = 0; node < gang.nodes(); ++node) {
     PrepareOrder& order = orders.emplace_back();
@@ -152,6 +266,13 @@ std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placeme
                                   placement.key.attempt);
     order.source = task.workdir.empty() ? placement.source : "";
     order.ports = row.ports(gang, node);
+    // Nodes of one machine share its ports.
+    if (task.ports_from > 0 && order.ports > 0)
+      order.ports_from = static_cast<std::uint16_t>(task.ports_from + taken[placement.nodes[node].host]);
+    taken[placement.nodes[node].host] += order.ports;
+    order.view = view_of(task, placement, node);
+    order.stop_grace = task.stop_grace;
+    if (!task.preparation.empty()) order.preparation.push_back(preparation(gang, node, words));
     order.files = row.files(gang);
     for (std::uint32_t rank = 0; rank < gang.members.size() && !order.source.empty(); ++rank)
       if (gang.members[rank].node == node) order.folders.push_back(order.folder + "/" + gang.names(rank).wd);
@@ -183,10 +304,14 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
     orders[member.node].processes.push_back(launcher.process(rank, gpus_used[member.node]));
     gpus_used[member.node] += member.resources.gpus;
   }
+  for (std::uint32_t node = 0; node < gang.nodes(); ++node)
+    orders[node].view = view_of(task, placement, node);
   return orders;
 }
 
-StartOrder start_task(const StartTask& task, const AttemptKey& key, const NodeRecord& node) {
+StartOrder start_task(const PoolRecord& pool, const AttemptKey& key, const NodeRecord& node,
+                      std::vector<View::Place> places) {
+  const StartTask& task = pool.start_task;
   StartOrder order;
   order.key = key;
   order.folder = start_folder(node.workspace, node.name, node.id, key.attempt);
@@ -200,7 +325,21 @@ StartOrder start_task(const StartTask& task, const AttemptKey& key, const NodeRe
   environment["SLIPWAY_NODE"] = node.name;
   environment["SLIPWAY_POOL"] = node.pool;
   environment["SLIPWAY_ATTEMPT"] = std::to_string(key.attempt);
+  if (!pool.mount_root.empty()) {
+    environment["SLIPWAY_MOUNTS"] = pool.mount_root;
+    process.argv = viewed(pool.mount_root, std::move(process.argv));
+    order.view.root = pool.mount_root;
+    order.view.tree = order.folder + "/tree";
+    order.view.places = std::move(places);
+    order.view.logs = task.logs;
+    if (!task.logs.empty()) {
+      order.view.folders = {task.logs};
+      process.log_out = fmt::format("stdout-{}.txt", node.name);
+      process.log_err = fmt::format("stderr-{}.txt", node.name);
+    }
+  }
   process.environment.assign(environment.begin(), environment.end());
+  process.secrets.assign(task.secrets.begin(), task.secrets.end());
   const StreamNames names = stream_names({}, false);
   process.stdout_name = names.out;
   process.stderr_name = names.err;

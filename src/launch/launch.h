@@ -2,10 +2,11 @@
 // A task and its placed nodes in, the processes to start out. Pure: the same attempt always gives the same
 // orders, so they can be sent again after a crash.
 //
-// Commands may use {rank} {world_size} {local_rank} {index} {attempt} {node} {job} {task} {role} and what the
-// toolkit adds; other braces stay as they are. Every process sees SLIPWAY_JOB_ID, SLIPWAY_TASK_NAME,
-// SLIPWAY_TASK_INDEX, SLIPWAY_ATTEMPT, SLIPWAY_NODE, SLIPWAY_NODES, SLIPWAY_RANK, SLIPWAY_WORLD_SIZE and
-// SLIPWAY_LOCAL_RANK, with roles SLIPWAY_ROLE and SLIPWAY_ROLE_INDEX; its agent adds the folders.
+// Commands may use {rank} {world_size} {local_rank} {index} {attempt} {node} {job} {task} {role} {hosts}
+// {master} {gpus} {mpi_hosts} and what the toolkit adds; other braces stay as they are. Every process sees
+// SLIPWAY_JOB_ID, SLIPWAY_TASK_NAME, SLIPWAY_TASK_INDEX, SLIPWAY_ATTEMPT, SLIPWAY_NODE, SLIPWAY_NODES,
+// SLIPWAY_RANK, SLIPWAY_WORLD_SIZE and SLIPWAY_LOCAL_RANK, with roles SLIPWAY_ROLE and SLIPWAY_ROLE_INDEX;
+// its agent adds the folders.
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct PlacedNode {
   std::vector<std::uint16_t> ports;  // those it found, as many as the order to prepare asked for
   std::string host;                  // name of its machine
   bool has_left = false;             // the gang goes on without it: nobody is told of it
+  std::uint32_t all_gpus = 0;        // that it has
+  bool shares_storage = false;       // sees the service's data folder
 };
 
 struct Placement {
@@ -31,6 +34,7 @@ struct Placement {
   std::string source;     // manifest hash, or empty
   std::vector<PlacedNode> nodes;
   std::string secret;
+  std::vector<View::Place> places;  // the pool's mounts and the task's, where they lie
 };
 
 // Whether the nodes must get ready first: several must start together, or ports must be found.
@@ -43,8 +47,9 @@ std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placeme
 // Likewise; after all have prepared, where that is needed.
 std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement);
 
-// What a node runs before it takes work; nobody else is told of it.
-StartOrder start_task(const StartTask& task, const AttemptKey& key, const NodeRecord& node);
+// What a node runs before it takes work; nobody else is told of it. `places`: the mounts of its pool.
+StartOrder start_task(const PoolRecord& pool, const AttemptKey& key, const NodeRecord& node,
+                      std::vector<View::Place> places);
 inline constexpr std::string_view start_task_file = "start-task";  // its script, in the attempt's folder
 
 // Stands for the program of the agent in the words of a command; the agent knows where it lies.

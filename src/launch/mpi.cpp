@@ -54,6 +54,10 @@ std::vector<std::string> under_horovod(const Gang& gang, std::uint32_t rank, std
   return under("launch-horovod", gang, rank, std::move(argv));
 }
 
+std::vector<std::string> under_ssh(const Gang& gang, std::uint32_t rank, std::vector<std::string> argv) {
+  return under("launch-ssh", gang, rank, std::move(argv));
+}
+
 // Where the gang may change, its launcher looks up here where the helpers listen.
 Files hosts(const Gang& gang) {
   Files files{host_file(gang, &PlacedNode::name)};
@@ -64,6 +68,7 @@ Files hosts(const Gang& gang) {
 }  // namespace
 
 const Row mpi{one_port, its_port, tell, under_mpi, hosts};
+const Row ssh{one_port, its_port, tell, under_ssh, hosts};
 const Row horovod{one_port, its_port, tell, under_horovod, hosts};
 
 }  // namespace slipway::launch

@@ -31,6 +31,7 @@ const Row& row_of(Toolkit toolkit) {
     case Toolkit::torch: return torch;
     case Toolkit::jax: return jax;
     case Toolkit::hostfile: return hostfile;
+    case Toolkit::ssh: return ssh;
     case Toolkit::none: break;
   }
   return none;

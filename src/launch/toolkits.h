@@ -50,6 +50,7 @@ extern const Row jax;
 extern const Row mpi;
 extern const Row horovod;
 extern const Row hostfile;
+extern const Row ssh;
 
 // For rows that have no such thing.
 std::uint32_t no_ports(const Gang& gang, std::uint32_t node);

@@ -34,6 +34,7 @@
 #include "node/silence.h"
 #include "node/staging.h"
 #include "node/storage.h"
+#include "node/surroundings.h"
 #include "node/worker.h"
 #include "wire/protocol.h"
 
@@ -44,6 +45,7 @@ constexpr Duration redial_first{100'000};
 constexpr Duration redial_longest{2'000'000};
 constexpr Duration keeper_quit_max{15'000'000};
 constexpr std::size_t staging_queue_max = 10'000;
+constexpr int sending_failed = 74;  // EX_IOERR
 
 // The edge around AgentCore: hands it what happens, does what it says. All on the loop's thread but staging.
 class Agent {
@@ -53,7 +55,9 @@ class Agent {
         url_(std::move(url)),
         headers_{{"Authorization", "Bearer " + options_.token}},
         name_(node.name),
-        place_{"", base_environment(), node.total, own_program()},
+        place_{"",         base_environment(),
+               node.total, own_program(),
+               false,      [this](const std::string& root) { return can_view(root); }},
         core_(std::move(node)),
         random_(random_seed()),
         keeper_(loop_, {options_.folder, options_.keeper_command},
@@ -202,6 +206,7 @@ class Agent {
   void use_storage(Storage storage) {
     storage_known_ = true;
     place_.data = storage.is_shared ? storage.data : options_.folder;
+    place_.shares_storage = storage.is_shared;
     core_.set_shares_storage(storage.is_shared);
     FetchBlob fetch;
     if (!storage.is_shared)
@@ -228,7 +233,10 @@ class Agent {
                    [&](ProcessEnded& ended) {
                      explain(ended);
                      silence_.ended(ended.key, ended.rank);
-                     core_.ended(std::move(ended));
+                     if (const auto view = views_.find(ended.key); view != views_.end())
+                       end_in_view(view->second, std::move(ended));
+                     else
+                       core_.ended(std::move(ended));
                    },
                },
                message);
@@ -299,24 +307,58 @@ class Agent {
 
   void carry_out(effect::Stage& stage) {
     const AttemptKey key = stage.order.key;
-    if (stage.order.source.empty() && stage.order.files.empty()) return find_ports(stage.order);
-    const bool posted = worker_.post([this, order = stage.order, data = place_.data](std::stop_token stop) {
-      Result<void> result = lay_out_all(order, data, stop);
-      auto tell = [this, order, result = std::move(result)] {
-        if (result) return find_ports(order);
-        staged({order.key, {}, {}, "its files could not be laid out: " + result.error().what});
-      };
-      loop_.post(std::move(tell));
-    });
-    if (!posted) staged({key, {}, {}, "too many attempts wait for their code"});
+    const PrepareOrder& ordered = stage.order;
+    if (ordered.source.empty() && ordered.files.empty() && ordered.view.root.empty())
+      return find_ports(ordered);
+    const bool has_namespaces = !ordered.view.root.empty() && can_view(ordered.view.root);
+    const bool posted =
+        worker_.post([this, has_namespaces, order = ordered, place = place_](std::stop_token stop) {
+          Result<void> result = lay_out_all(order, place.data, stop);
+          const Surroundings around(order.view, place, has_namespaces);
+          const bool has_files = result.has_value();
+          if (result) result = around.lay_out();
+          if (result) {
+            note(around.journal(), clock_.now(),
+                 fmt::format("{}: node {} is laid out{}", to_string(order.key), name_,
+                             has_namespaces || order.view.root.empty()
+                                 ? ""
+                                 : "; namespaces are not allowed here, so its mounts are links in " +
+                                       around.real(order.view.root)));
+          }
+          auto tell = [this, order, has_files, result = std::move(result)] {
+            if (result) return find_ports(order);
+            staged({order.key,
+                    {},
+                    {},
+                    (has_files ? "its mounts could not be made: " : "its files could not be laid out: ") +
+                        result.error().what,
+                    {},
+                    {}});
+          };
+          loop_.post(std::move(tell));
+        });
+    if (!posted) staged({key, {}, {}, "too many attempts wait for their code", {}, {}});
+  }
+
+  // The kernel is asked once.
+  bool can_view(const std::string& root) {
+    const auto [known, is_new] = can_view_.try_emplace(root);
+    if (is_new) {
+      known->second = container::can_view(root);
+      if (!known->second)
+        log::warning("node.no_namespaces",
+                     {{"node", name_}, {"root", root}, {"instead", "mounts are links in the job's folder"}});
+    }
+    return known->second;
   }
 
   // After the files, so that nobody waits long for ports that are kept from him.
   void find_ports(const PrepareOrder& order) {
-    Prepared found{order.key, {}, random_hex(16), {}};
+    Prepared found{order.key, {}, random_hex(16), {}, {}, {}};
     if (order.ports > 0) {
-      Result<PortLease> lease = PortLease::take(order.ports, random_);
-      if (!lease) return staged({order.key, {}, {}, lease.error().what});
+      Result<PortLease> lease = order.ports_from > 0 ? PortLease::take_from(order.ports_from, order.ports)
+                                                     : PortLease::take(order.ports, random_);
+      if (!lease) return staged({order.key, {}, {}, lease.error().what, {}, {}});
       found.ports = lease->ports();
       leases_.insert_or_assign(order.key, std::move(*lease));
     }
@@ -356,12 +398,53 @@ class Agent {
   void carry_out(effect::Release& release) { leases_.erase(release.key); }
   void carry_out(effect::Start& start) {
     if (const auto lease = leases_.find(start.order.key); lease != leases_.end()) lease->second.open();
+    if (!start.order.view.root.empty()) begin_in_view(start.order);
     KeeperStart message = to_keeper(start.order, place_);
     for (std::size_t i = 0; i < message.processes.size(); ++i)
       started_[{message.key, message.processes[i].rank}] = {
           message.processes[i].stderr_file, start.order.processes[i].listens, start.order.checkpoints};
     if (start.order.silence.count() > 0) watch_silence(message, start.order.silence);
     keeper_.send(std::move(message));
+  }
+
+  void begin_in_view(const StartOrder& order) {
+    const Surroundings around(order.view, place_, can_view(order.view.root));
+    if (auto linked = around.link_logs(place_.data + "/" + order.folder, order.processes); !linked)
+      log::error("node.logs_not_linked", {{"attempt", to_string(order.key)}, {"why", linked.error().what}});
+    for (const View::Place& place : order.view.places) has_mounts_ |= place.kind == MountKind::command;
+    note(around.journal(), clock_.now(),
+         fmt::format("{}: node {} starts {}", to_string(prepared_by(order.key)), name_,
+                     is_preparation(order.key) ? "its preparation"
+                                               : fmt::format("{} of its processes", order.processes.size())));
+    views_[order.key] = order.view;
+  }
+
+  // Its last words on this node; what it wrote into copies is sent back before its end is told.
+  void end_in_view(const View& view, ProcessEnded ended) {
+    const bool sends = !is_preparation(ended.key) && Surroundings(view, place_, true).has_copies();
+    const std::string how =
+        ended.kind == ProcessEndKind::exited
+            ? fmt::format("exited with code {}", ended.code)
+            : fmt::format("ended ({}{})", to_string(ended.kind),
+                          ended.kind == ProcessEndKind::signalled ? fmt::format(" {}", ended.code) : "");
+    note(Surroundings(view, place_, can_view(view.root)).journal(), clock_.now(),
+         fmt::format("{}: {} on node {} {}{}{}", to_string(prepared_by(ended.key)),
+                     is_preparation(ended.key) ? "the preparation" : fmt::format("process {}", ended.rank),
+                     name_, how, ended.detail.empty() ? "" : ": ", ended.detail));
+    if (!sends) return core_.ended(std::move(ended));
+    const bool posted = worker_.post([this, view, place = place_, ended](std::stop_token) {
+      const Result<void> sent = Surroundings(view, place, true).send_back();
+      loop_.post([this, ended, sent]() mutable {
+        if (!sent && ended.kind == ProcessEndKind::exited && ended.code == 0) {
+          ended.code = sending_failed;
+          ended.detail = "it ended well, but what it wrote was not sent: " + sent.error().what;
+          ended.last_lines = ended.detail;
+        }
+        core_.ended(std::move(ended));
+        act();
+      });
+    });
+    if (!posted) core_.ended(std::move(ended));
   }
 
   void watch_silence(const KeeperStart& start, Duration timeout) {
@@ -393,7 +476,11 @@ class Agent {
     keeper_.send(KeeperStop{order.key, order.grace});
   }
   void carry_out(effect::Forget& forget) {
-    for (const AttemptKey& key : forget.keys) leases_.erase(key);
+    for (const AttemptKey& key : forget.keys) {
+      leases_.erase(key);
+      const auto view = views_.extract(key);
+      if (view && has_mounts_ && !is_preparation(key)) unmount_under(mounts_folder(view.mapped(), place_));
+    }
     keeper_.send(KeeperForget{std::move(forget.keys)});
   }
 
@@ -426,6 +513,9 @@ class Agent {
   KeeperLink keeper_;
 
   std::map<AttemptKey, PortLease> leases_;
+  std::map<AttemptKey, View> views_;                                 // of what was started
+  std::map<std::string, bool> can_view_;                             // by root
+  bool has_mounts_ = false;                                          // some mount command was run
   std::map<std::pair<AttemptKey, std::uint32_t>, Started> started_;  // and not ended
   bool later_act_ = false;
 

@@ -24,6 +24,38 @@ ProcessEnded end_of(ProcessEndKind kind, std::string detail, TimePoint now) {
   return end;
 }
 
+StartOrder preparation_order(const PrepareOrder& order) {
+  StartOrder start;
+  start.key = preparation_of(order.key);
+  start.folder = order.folder;
+  start.stop_grace = order.stop_grace;
+  start.processes = order.preparation;
+  start.view = order.view;
+  return start;
+}
+
+// What is said of a preparation that did not end well. One that was lost with its keeper is not to blame.
+void explain(const ProcessEnded& ended, Prepared& result) {
+  result.last_lines = ended.last_lines;
+  switch (ended.kind) {
+    case ProcessEndKind::exited:
+      result.exit_code = ended.code;
+      result.problem = "ended with exit code " + std::to_string(ended.code);
+      return;
+    case ProcessEndKind::signalled:
+      result.exit_code = 128 + ended.code;
+      result.problem = "was killed by signal " + std::to_string(ended.code);
+      return;
+    case ProcessEndKind::start_failed:
+      if (ended.users_fault) result.exit_code = 127;
+      result.problem = "could not be started: " + ended.detail;
+      return;
+    case ProcessEndKind::lost:
+    case ProcessEndKind::not_started: break;
+  }
+  result.problem = "its preparation was cut short: " + ended.detail;
+}
+
 }  // namespace
 
 AgentCore::AgentCore(Options options) : options_(std::move(options)) {}
@@ -155,6 +187,7 @@ bool AgentCore::may_hold_report(TimePoint now) const {
 }
 
 std::vector<Effect> AgentCore::take_effects(TimePoint now) {
+  settle_preparations();
   const bool has_news = !report_.started.empty() || !report_.ended.empty() || !report_.prepared.empty() ||
                         !report_.silent.empty();
   if (has_news && !report_since_) report_since_ = now;
@@ -201,6 +234,7 @@ void AgentCore::prepare(const PrepareOrder& order) {
   Attempt& attempt = found->second;
   if (is_new) {
     attempt.files = order.files;
+    if (!order.preparation.empty()) attempt.preparation = preparation_order(order);
     effects_.emplace_back(effect::Stage{order});
   } else if (!attempt.ordered && attempt.prepared) {  // it asks again: what we said was lost on the way
     report_.prepared.push_back(*attempt.prepared);
@@ -222,13 +256,19 @@ void AgentCore::accept(StartOrder order) {
   // Files may tell of what was found meanwhile, and then differ.
   const bool has_files = order.files.empty() || (was_prepared && order.files == attempt.files);
   attempt.files.clear();
-  attempt.staged = has_files && (was_prepared || order.source.empty() || !order.workdir.empty());
+  attempt.staged =
+      has_files &&
+      (was_prepared || (order.view.root.empty() && (order.source.empty() || !order.workdir.empty())));
   for (const ProcessStart& process : order.processes) attempt.processes.push_back({process.rank, {}, {}});
   attempt.order = std::move(order);
   if (!attempt.staged) {  // also for one that waits, so that its turn finds it ready
     const StartOrder& ordered = attempt.order;
-    PrepareOrder stage{key, ordered.folder, ordered.workdir.empty() && !was_prepared ? ordered.source : "",
-                       {},  ordered.files,  0};
+    PrepareOrder stage;
+    stage.key = key;
+    stage.folder = ordered.folder;
+    stage.source = ordered.workdir.empty() && !was_prepared ? ordered.source : "";
+    stage.files = ordered.files;
+    stage.view = ordered.view;
     for (const ProcessStart& process : ordered.processes)
       stage.folders.push_back(ordered.folder + "/" + process.wd_name);
     effects_.emplace_back(effect::Stage{std::move(stage)});
@@ -259,9 +299,19 @@ void AgentCore::stop(const StopOrder& order, TimePoint now) {
   const auto found = attempts_.find(order.key);
   if (found == attempts_.end() || found->second.is_over()) return;
   Attempt& attempt = found->second;
-  if (!attempt.ordered) {  // nothing ran and nothing will
+  if (is_preparation(order.key)) {  // what it was for will not be started
+    if (const auto main = attempts_.find(prepared_by(order.key));
+        main != attempts_.end() && !main->second.ordered) {
+      attempts_.erase(main);
+      effects_.emplace_back(effect::Release{prepared_by(order.key)});
+    }
+  }
+  if (!attempt.ordered) {  // nothing of it ran and nothing will, but what prepares it may
     attempts_.erase(found);
     effects_.emplace_back(effect::Release{order.key});
+    StopOrder preparation = order;
+    preparation.key = preparation_of(order.key);
+    if (attempts_.contains(preparation.key)) stop(preparation, now);
   } else if (!attempt.handed) {
     end_rest(attempt, end_of(ProcessEndKind::not_started, "stopped before it was started", now));
     hand_over_what_may();
@@ -292,6 +342,11 @@ void AgentCore::staged(Prepared result, TimePoint now) {
   if (found == attempts_.end()) return effects_.emplace_back(effect::Release{result.key}), void();
   Attempt& attempt = found->second;
   if (attempt.staged || attempt.is_over()) return;
+  if (!attempt.ordered && attempt.preparation && result.problem.empty()) {
+    const AttemptKey key = result.key;
+    attempt.found = std::move(result);
+    return begin_preparation(key, attempt);
+  }
   if (!attempt.ordered) {
     if (hello_said_) report_.prepared.push_back(result);
     attempt.prepared = std::move(result);
@@ -303,6 +358,38 @@ void AgentCore::staged(Prepared result, TimePoint now) {
   }
   attempt.staged = true;
   hand_over_what_may();
+}
+
+// One that an agent before us began goes on; one that is over is not run again.
+void AgentCore::begin_preparation(const AttemptKey& of, Attempt& attempt) {
+  const AttemptKey key = preparation_of(of);
+  const auto [found, is_new] = attempts_.try_emplace(key);
+  if (!is_new) {
+    if (found->second.is_over()) preparations_ended_.push_back(key);
+    return;
+  }
+  Attempt& preparation = found->second;
+  preparation.number = ++last_number_;
+  preparation.ordered = true;
+  preparation.staged = true;
+  preparation.order = std::move(*attempt.preparation);
+  for (const ProcessStart& process : preparation.order.processes)
+    preparation.processes.push_back({process.rank, {}, {}});
+  unhanded_.push_back(key);
+  hand_over_what_may();
+}
+
+void AgentCore::settle_preparations() {
+  for (const AttemptKey& key : std::exchange(preparations_ended_, {})) {
+    const auto found = attempts_.find(prepared_by(key));
+    const auto preparation = attempts_.find(key);
+    if (found == attempts_.end() || preparation == attempts_.end() || !found->second.found) continue;
+    Prepared result = *std::exchange(found->second.found, {});
+    const ProcessEnded& ended = *preparation->second.processes.front().ended;
+    if (ended.kind != ProcessEndKind::exited || ended.code != 0) explain(ended, result);
+    if (hello_said_) report_.prepared.push_back(result);
+    found->second.prepared = std::move(result);
+  }
 }
 
 // ── the keeper ──
@@ -405,6 +492,7 @@ void AgentCore::note_end(Attempt& attempt, Process& process, ProcessEnded end) {
   }
   process.ended = std::move(end);
   note_begun(attempt);
+  if (is_preparation(process.ended->key)) preparations_ended_.push_back(process.ended->key);
 }
 
 void AgentCore::end_rest(Attempt& attempt, ProcessEnded how) {

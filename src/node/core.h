@@ -136,6 +136,8 @@ class AgentCore {
     bool staged = false;                                     // its source is laid out, or it has none
     std::optional<Prepared> prepared;                        // what was found, until it is started
     std::vector<std::pair<std::string, std::string>> files;  // those it was prepared with
+    std::optional<StartOrder> preparation;                   // what must end well before it is ready
+    std::optional<Prepared> found;                           // until that has
     bool ordered = false;                                    // to start; before, it is only being prepared
     bool handed = false;                                     // given to the keeper, its order with it
     bool waits = false;                                      // there, for room
@@ -151,6 +153,8 @@ class AgentCore {
   void close(std::string why);
   void obey(Orders orders, TimePoint now);
   void prepare(const PrepareOrder& order);
+  void begin_preparation(const AttemptKey& key, Attempt& attempt);
+  void settle_preparations();
   void accept(StartOrder order);
   void stop(const StopOrder& order, TimePoint now);
   void forget(const std::vector<AttemptKey>& keys);
@@ -175,6 +179,7 @@ class AgentCore {
   std::deque<AttemptKey> unhanded_;       // in the order they came
   std::size_t waiting_ = 0;               // attempts that wait in the keeper
   std::vector<AttemptKey> forget_later_;  // while there is no keeper
+  std::vector<AttemptKey> preparations_ended_;
 
   std::optional<SessionId> session_;
   bool hello_said_ = false;

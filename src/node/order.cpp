@@ -5,6 +5,7 @@
 
 #include "domain/layout.h"
 #include "launch/launch.h"
+#include "node/surroundings.h"
 
 namespace slipway::node {
 namespace {
@@ -22,11 +23,14 @@ KeeperStart to_keeper(const StartOrder& order, const NodePlace& place) {
   const std::string attempt = place.data + "/" + order.folder;
   const std::string outputs = attempt + "/outputs";
   const std::string shared = place.data + "/" + order.shared;
+  const Surroundings around(order.view, place, place.can_view && place.can_view(order.view.root));
+  const std::string plan = around.plan();
   for (const ProcessStart& ordered : order.processes) {
     KeeperProcess& process = start.processes.emplace_back();
     process.rank = ordered.rank;
     process.argv = ordered.argv;
     process.resources = ordered.resources;
+    for (std::string& word : process.argv) word = around.translate(std::move(word));
     std::replace(process.argv.begin(), process.argv.end(), std::string(launch::own_program), place.program);
     process.own_working_folder = order.workdir.empty();
     process.working_folder = order.workdir.empty() ? attempt + "/" + ordered.wd_name : order.workdir;
@@ -39,7 +43,9 @@ KeeperStart to_keeper(const StartOrder& order, const NodePlace& place) {
     process.stderr_file = attempt + "/" + ordered.stderr_name;
 
     Environment environment = place.base;
-    for (const auto& [name, value] : ordered.environment) environment[name] = value;
+    for (const auto& [name, value] : ordered.environment) environment[name] = around.translate(value);
+    for (const auto& [name, value] : ordered.secrets) environment[name] = value;
+    if (!plan.empty()) environment[container::view_variable] = plan;
     environment["SLIPWAY_OUTPUTS"] = outputs;
     environment["SLIPWAY_EVICTION_FILE"] = attempt + "/" + std::string(eviction_file);
     if (!order.shared.empty()) environment["SLIPWAY_SHARED"] = shared;

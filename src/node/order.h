@@ -3,6 +3,7 @@
 //
 // Under the data folder an attempt has <folder>/stdout.txt, stderr.txt, wd/ (the working folder, unless the
 // order names another) and outputs/.
+#include <functional>
 #include <string>
 
 #include "domain/job.h"
@@ -16,6 +17,9 @@ struct NodePlace {
   Environment base;     // what every process gets, unless the order says otherwise
   Resources total;      // of the node
   std::string program;  // this one, for orders that run a part of it
+  bool shares_storage = false;
+  // Whether processes can have a view under this path; without: they cannot.
+  std::function<bool(const std::string& root)> can_view{};
 };
 
 KeeperStart to_keeper(const StartOrder& order, const NodePlace& place);

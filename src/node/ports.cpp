@@ -89,15 +89,31 @@ Result<PortLease> PortLease::take(std::uint32_t count, Random& random) {
       return fail(ErrorCode::unavailable, fmt::format("found only {} of {} free ports between {} and {}",
                                                       lease.ports_.size(), count, range.first, range.last));
     const auto port = static_cast<std::uint16_t>(random.between(range.first, range.last));
-    Fd name = take_name(port);
-    if (name.get() < 0) continue;
-    Fd socket = bind_everywhere(port);
-    if (socket.get() < 0) continue;
-    lease.ports_.push_back(port);
-    lease.names_.push_back(std::move(name));
-    lease.sockets_.push_back(std::move(socket));
+    lease.add(port);
   }
   return lease;
+}
+
+Result<PortLease> PortLease::take_from(std::uint16_t first, std::uint32_t count) {
+  PortLease lease;
+  for (std::uint32_t port = first; lease.ports_.size() < count; ++port) {
+    if (port > port_last)
+      return fail(ErrorCode::unavailable, fmt::format("found only {} of {} free ports from {} on",
+                                                      lease.ports_.size(), count, first));
+    lease.add(static_cast<std::uint16_t>(port));
+  }
+  return lease;
+}
+
+bool PortLease::add(std::uint16_t port) {
+  Fd name = take_name(port);
+  if (name.get() < 0) return false;
+  Fd socket = bind_everywhere(port);
+  if (socket.get() < 0) return false;
+  ports_.push_back(port);
+  names_.push_back(std::move(name));
+  sockets_.push_back(std::move(socket));
+  return true;
 }
 
 bool is_listened_on(std::uint16_t port) {

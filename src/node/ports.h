@@ -16,12 +16,16 @@ namespace slipway::node {
 class PortLease {
  public:
   static Result<PortLease> take(std::uint32_t count, Random& random);
+  // The lowest that are free, from `first` on.
+  static Result<PortLease> take_from(std::uint16_t first, std::uint32_t count);
 
   const std::vector<std::uint16_t>& ports() const { return ports_; }
   // Lets the processes bind them; the lease itself goes on.
   void open() { sockets_.clear(); }
 
  private:
+  bool add(std::uint16_t port);
+
   std::vector<std::uint16_t> ports_;
   std::vector<Fd> sockets_;  // bound, so that nobody else can
   std::vector<Fd> names_;

@@ -259,8 +259,8 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
   for (const control::NewJob& fresh : changes.jobs_new) {
     const JobRecord& job = fresh.job;
     const std::string environment = pack(fresh.spec.environment);
-    Statement put =
-        db_->prepare("INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,?,?,NULL,NULL)");
+    Statement put = db_->prepare(
+        "INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,?,?,NULL,NULL)");
     put.bind(job.id.value())
         .bind(job.workspace)
         .bind(job.name)
@@ -298,7 +298,8 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
   for (const JobRecord& job : changes.jobs) {
     Statement put = db_->prepare(
         "UPDATE jobs SET waiting=?, queued=?, active=?, succeeded=?, failed=?, cancelled=?, skipped=?, "
-        "state=?, reason=?, started_at=?, ended_at=?, evictions=?, nodes_lost=?, end_reason=?, exit_code=? WHERE id=?");
+        "state=?, reason=?, started_at=?, ended_at=?, evictions=?, nodes_lost=?, end_reason=?, exit_code=? "
+        "WHERE id=?");
     bind_counts(put, job.counts);
     if (auto saved = put.bind(number(job.state))
                          .bind(job.reason)

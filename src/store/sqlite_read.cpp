@@ -31,6 +31,19 @@ TaskCounts counts_at(const Statement& row, int column) {
           large(row, column + 4), large(row, column + 5), large(row, column + 6)};
 }
 
+Environment unpack_environment(std::string_view text) {  // see pack
+  Environment environment;
+  while (!text.empty()) {
+    const std::size_t equals = text.find('='), colon = text.find(':', equals);
+    if (colon == std::string_view::npos) break;
+    std::size_t size = 0;
+    std::from_chars(text.data() + equals + 1, text.data() + colon, size);
+    environment[std::string(text.substr(0, equals))] = text.substr(colon + 1, size);
+    text.remove_prefix(std::min(text.size(), colon + 1 + size));
+  }
+  return environment;
+}
+
 JobRecord job_from(const Statement& row) {  // SELECT * FROM jobs
   JobRecord job;
   job.id = JobId{large(row, 0)};
@@ -137,19 +150,6 @@ AttemptRecord attempt_from(const Statement& row) {  // SELECT * FROM attempts
   if (!row.is_null(15)) unpack_launch(row.text(15), attempt);
   if (!row.is_null(16)) attempt.last_lines = row.text(16);
   return attempt;
-}
-
-Environment unpack_environment(std::string_view text) {  // see pack
-  Environment environment;
-  while (!text.empty()) {
-    const std::size_t equals = text.find('='), colon = text.find(':', equals);
-    if (colon == std::string_view::npos) break;
-    std::size_t size = 0;
-    std::from_chars(text.data() + equals + 1, text.data() + colon, size);
-    environment[std::string(text.substr(0, equals))] = text.substr(colon + 1, size);
-    text.remove_prefix(std::min(text.size(), colon + 1 + size));
-  }
-  return environment;
 }
 
 std::vector<std::string> unpack_lines(const std::string& text) {
@@ -287,7 +287,8 @@ Result<control::Loaded> SqliteStore::load() {
   {
     Statement ask = db_->prepare("SELECT * FROM datastores");
     auto datastores = rows<DatastoreRecord>(ask, [](const Statement& row) {
-      return DatastoreRecord{row.text(0), row.text(1), row.text(2), row.text(3), row.text(4), time_at(row, 5)};
+      return DatastoreRecord{row.text(0), row.text(1), row.text(2),
+                             row.text(3), row.text(4), time_at(row, 5)};
     });
     if (!datastores) return fail(datastores.error());
     loaded.datastores = std::move(*datastores);
@@ -422,7 +423,8 @@ Result<std::vector<JobRecord>> SqliteStore::jobs(const control::JobQuery& query)
   if (!query.tag.first.empty()) {
     Statement tagged = db_->prepare(
         "SELECT jobs.* FROM job_tags CROSS JOIN jobs ON jobs.id = job_tags.job WHERE job_tags.name = ?1 AND "
-        "job_tags.value = ?2 AND job_tags.job > ?3 AND jobs.workspace = ?4 AND (?5 < 0 OR state = ?5) ORDER BY "
+        "job_tags.value = ?2 AND job_tags.job > ?3 AND jobs.workspace = ?4 AND (?5 < 0 OR state = ?5) ORDER "
+        "BY "
         "job_tags.job LIMIT ?6");
     tagged.bind(query.tag.first)
         .bind(query.tag.second)

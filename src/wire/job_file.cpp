@@ -6,14 +6,16 @@
 
 #include "base/sha256.h"
 #include "wire/document.h"
+#include "wire/fields.h"
 #include "wire/json.h"
+#include "wire/mounts.h"
 
 namespace slipway::wire {
 namespace {
 
 Millicores millicores(double cores) { return static_cast<Millicores>(std::lround(cores * 1000)); }
 
-constexpr std::string_view toolkit_names = "tensorflow, horovod, mpi, torch, jax, hostfile and none";
+constexpr std::string_view toolkit_names = "tensorflow, horovod, mpi, torch, jax, hostfile, ssh and none";
 
 struct Defaults {  // what a job says for all its tasks
   std::uint32_t retries = 0;
@@ -75,6 +77,7 @@ Result<std::vector<RoleSpec>> read_roles(FieldReader& task, const Resources& oth
     auto resources = read_resources(reader, otherwise);
     if (!resources) return fail(resources.error());
     role.resources = *resources;
+    role.log = reader.text("log");
     if (auto finished = reader.finish(); !finished) return fail(finished.error());
   }
   return roles;
@@ -140,6 +143,43 @@ Result<void> read_gang(FieldReader& reader, TaskSpec& task) {
   return {};
 }
 
+// prepare: COMMAND, or prepare: {command: COMMAND, name: NAME}.
+void read_preparation(FieldReader& task, Preparation& preparation) {
+  const Value* value = task.value("prepare");
+  if (!value) return;
+  if (value->kind != Value::Kind::map) {
+    preparation.command = task.text("prepare");
+    return;
+  }
+  read_inside(task, "prepare", [&](FieldReader& reader) {
+    preparation.command = reader.text("command");
+    preparation.name = reader.text("name", preparation.name);
+  });
+}
+
+// What its processes find on the node, and what happens there before they start.
+void read_surroundings(FieldReader& reader, TaskSpec& task) {
+  task.mounts = read_mounts(reader);
+  task.mount_root = reader.text("mount_root", task.mounts.empty() ? "" : std::string(usual_mount_root));
+  task.folders = reader.texts("folders");
+  task.texts = reader.text_map("texts");
+  task.logs = reader.text("logs");
+  task.logs_numbered = reader.boolean("logs_numbered", false);
+  read_preparation(reader, task.preparation);
+  for (auto& [name, value] : reader.text_map("process_environment")) task.process_environment[name] = value;
+  for (auto& [name, value] : reader.text_map("secrets")) task.secrets[name] = value;
+  task.ports_from = static_cast<std::uint16_t>(reader.integer("ports_from", 0, 65'535, 0));
+  const std::string placing = reader.text("placing", "spread");
+  task.in_blocks = placing == "blocks";
+  if (placing != "spread" && !task.in_blocks)
+    reader.problem(*reader.value("placing"), fmt::format("placing cannot be '{}'", placing),
+                   "spread: each process to the node with the least to do; blocks: roles as written, each "
+                   "filling one node after another");
+  task.whole_nodes = reader.boolean("whole_nodes", false);
+  task.interruptions_max =
+      static_cast<std::uint32_t>(reader.integer("interruptions_max", 0, JobLimits::retries_max, 0));
+}
+
 using Files = std::vector<std::pair<std::string, std::string>>;
 
 void read_files(FieldReader& reader, Files& files) {
@@ -172,6 +212,7 @@ Result<TaskSpec> read_task(const Value& value, const std::string& document, cons
   task.start_timeout = reader.duration("start_timeout", task.start_timeout);
   task.silence_timeout = reader.duration("silence_timeout", task.silence_timeout);
   read_files(reader, files);
+  read_surroundings(reader, task);
   task.depends_on = reader.texts("depends_on");
   for (auto& [key, text] : reader.text_map("environment")) task.environment[key] = text;
   const Defaults own = read_defaults(reader, defaults);
@@ -198,6 +239,7 @@ Result<JobFile> read_job(const Value& root, const std::string& document) {
   spec.max_parallel_tasks = limit("max_parallel_tasks", JobLimits::tasks_max);
   spec.max_nodes = limit("max_nodes", JobLimits::nodes_max);
   for (auto& [key, text] : reader.text_map("environment")) spec.environment[key] = text;
+  for (auto& [key, text] : reader.text_map("tags")) spec.tags[key] = text;
   file.source_folder = reader.text("source");
   const Defaults defaults = read_defaults(reader, {});
   const Value* tasks = reader.value("tasks");
@@ -243,9 +285,12 @@ Json to_json(const Resources& resources) {
 void put_gang(Json& json, const TaskSpec& task) {
   const TaskSpec usual;
   if (task.toolkit != Toolkit::none) json["toolkit"] = to_string(task.toolkit);
-  for (const RoleSpec& role : task.roles)
-    json["roles"][role.name] = {
+  for (const RoleSpec& role : task.roles) {
+    Json& written = json["roles"][role.name];
+    written = {
         {"count", role.count}, {"command", to_json(role.command)}, {"resources", to_json(role.resources)}};
+    if (!role.log.empty()) written["log"] = role.log;
+  }
   if (!task.ends_with.empty()) json["ends_with"] = task.ends_with;
   if (task.torchrun) json["launcher"] = "torchrun";
   if (task.framework_elastic) json["elastic"] = "framework";
@@ -255,6 +300,23 @@ void put_gang(Json& json, const TaskSpec& task) {
   if (task.start_timeout != usual.start_timeout) json["start_timeout"] = seconds_json(task.start_timeout);
   if (task.silence_timeout != usual.silence_timeout)
     json["silence_timeout"] = seconds_json(task.silence_timeout);
+}
+
+void put_surroundings(Json& json, const TaskSpec& task) {
+  if (!task.mount_root.empty()) json["mount_root"] = task.mount_root;
+  if (!task.mounts.empty()) json["mounts"] = mounts_json(task.mounts);
+  if (!task.folders.empty()) json["folders"] = task.folders;
+  for (const auto& [path, text] : task.texts) json["texts"][path] = text;
+  if (!task.logs.empty()) json["logs"] = task.logs;
+  if (task.logs_numbered) json["logs_numbered"] = true;
+  if (!task.preparation.empty())
+    json["prepare"] = {{"command", task.preparation.command}, {"name", task.preparation.name}};
+  if (!task.process_environment.empty()) json["process_environment"] = task.process_environment;
+  if (!task.secrets.empty()) json["secrets"] = task.secrets;
+  if (task.ports_from > 0) json["ports_from"] = task.ports_from;
+  if (task.in_blocks) json["placing"] = "blocks";
+  if (task.whole_nodes) json["whole_nodes"] = true;
+  if (task.interruptions_max > 0) json["interruptions_max"] = task.interruptions_max;
 }
 
 Json to_json(const TaskSpec& task) {
@@ -269,6 +331,7 @@ Json to_json(const TaskSpec& task) {
   if (task.roles.empty()) json["processes_per_node"] = task.processes_per_node;
   json["resources"] = to_json(task.resources);
   put_gang(json, task);
+  put_surroundings(json, task);
   if (!task.depends_on.empty()) json["depends_on"] = task.depends_on;
   if (!task.environment.empty()) json["environment"] = task.environment;
   json["retries"] = task.retries;
@@ -315,6 +378,7 @@ std::string format_job_spec(const JobSpec& spec) {
   if (spec.max_nodes > 0) json["max_nodes"] = spec.max_nodes;
   if (!spec.environment.empty()) json["environment"] = spec.environment;
   if (!spec.source.empty()) json["source"] = spec.source;
+  if (!spec.tags.empty()) json["tags"] = spec.tags;
   json["tasks"] = Json::array();
   for (const TaskSpec& task : spec.tasks) json["tasks"].push_back(to_json(task));
   return dump(json);

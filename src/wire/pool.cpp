@@ -7,6 +7,7 @@
 #include "wire/fields.h"
 #include "wire/formula.h"
 #include "wire/json.h"
+#include "wire/mounts.h"
 #include "wire/policy.h"
 #include "wire/records.h"
 #include "wire/scenario.h"
@@ -31,6 +32,8 @@ Json start_task_json(const StartTask& task) {
   json["wait_for_success"] = task.wait_for_success;
   json["retries"] = task.retries;
   json["timeout"] = seconds(task.timeout);
+  if (!task.secrets.empty()) json["secrets"] = task.secrets;
+  if (!task.logs.empty()) json["logs"] = task.logs;
   return json;
 }
 
@@ -77,6 +80,9 @@ Json settings_json(const PoolRecord& pool) {
     json["evictions"] = {{"every", seconds(pool.evictions.every)},
                          {"spread", seconds(pool.evictions.spread)},
                          {"seed", pool.evictions.seed}};
+  if (!pool.tags.empty()) json["tags"] = pool.tags;
+  if (!pool.mount_root.empty()) json["mount_root"] = pool.mount_root;
+  if (!pool.mounts.empty()) json["mounts"] = mounts_json(pool.mounts);
   return json;
 }
 
@@ -172,6 +178,8 @@ StartTask read_start_task(FieldReader& outer) {
     task.wait_for_success = reader.boolean("wait_for_success", true);
     task.retries = read_count(reader, "retries", 100, 0);
     task.timeout = read_duration(reader, "timeout", Duration(100'000), day, task.timeout);
+    for (auto& [name, value] : reader.text_map("secrets")) task.secrets[name] = value;
+    task.logs = reader.text("logs");
     const Value& here = *outer.value("start_task");
     if (!task.script.empty() && !task.command.empty())
       reader.problem(here, "a start task has either a script or a command", "leave one of them out");
@@ -275,6 +283,8 @@ std::string format(const PoolView& view) {
             {"overcommit", pool.overcommit},
             {"lost_after", seconds(pool.lost_after)}};
   json.update(settings_json(pool));
+  if (!pool.start_task.secrets.empty())
+    for (auto& [name, value] : json["start_task"]["secrets"].items()) value = "";  // only their names
   json["created_at"] = format_time(pool.created_at);
   json["notes"] = view.notes;
   return dump(json);
@@ -308,6 +318,9 @@ Result<void> parse_pool_settings(std::string_view json, PoolRecord& pool) {
     return fail(policy.error());
   pool.target.low_priority = read_count(reader, "low_priority", nodes_max, 0);
   pool.deleting = reader.boolean("deleting", false);
+  for (auto& [name, value] : reader.text_map("tags")) pool.tags[name] = value;
+  pool.mount_root = reader.text("mount_root");
+  pool.mounts = read_mounts(reader);
   return reader.finish();
 }
 
@@ -453,6 +466,14 @@ Result<PoolRequest> parse_pool_request(std::string_view json) {
   if (reader.has("evictions")) request.evictions = read_evictions(reader);
   if (reader.has("autoscale")) request.autoscale = read_autoscale(reader);
   if (reader.has("policy")) request.policy = read_policy(reader);
+  if (reader.has("tags")) {
+    request.tags.emplace();
+    for (auto& [name, value] : reader.text_map("tags")) (*request.tags)[name] = value;
+  }
+  if (reader.has("mount_root")) request.mount_root = reader.text("mount_root");
+  if (reader.has("mounts")) request.mounts = read_mounts(reader);
+  if (request.mounts && !request.mounts->empty() && !request.mount_root)
+    request.mount_root = std::string(usual_mount_root);
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   return request;
 }

@@ -94,16 +94,27 @@ ProcessEnded ended_from(const Json& json) {
   return value;
 }
 
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+Variables variables_from(const Json& json) {
+  Variables variables;
+  for (const Json& item : json) {
+    const auto& text = item.get_ref<const std::string&>();
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) throw std::invalid_argument("an environment variable has no value");
+    variables.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return variables;
+}
+
 ProcessStart process_from(const Json& json) {
   ProcessStart value;
   value.rank = wire::integer<std::uint32_t>(json.at("rank"));
   value.argv = json.at("argv").get<std::vector<std::string>>();
-  for (const Json& item : json.at("environment")) {
-    const auto& text = item.get_ref<const std::string&>();
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos) throw std::invalid_argument("an environment variable has no value");
-    value.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
+  value.environment = variables_from(json.at("environment"));
+  if (json.contains("secrets")) value.secrets = variables_from(json.at("secrets"));
+  value.log_out = json.value("log_out", "");
+  value.log_err = json.value("log_err", "");
   value.stdout_name = json.at("stdout").get<std::string>();
   value.stderr_name = json.at("stderr").get<std::string>();
   value.wd_name = json.at("wd").get<std::string>();
@@ -122,6 +133,48 @@ Files files_from(const Json& json) {
   return files;
 }
 
+Json to_json(const View& view) {
+  Json places = Json::array();
+  for (const View::Place& place : view.places) {
+    Json& json = places.emplace_back(Json{{"at", place.at},
+                                          {"kind", to_string(place.kind)},
+                                          {"source", place.source},
+                                          {"read_only", place.read_only}});
+    if (!place.command.empty()) json["command"] = place.command;
+    if (!place.url.empty()) json.update({{"url", place.url}, {"key", place.key}});
+  }
+  Json json{
+      {"root", view.root}, {"tree", view.tree}, {"places", std::move(places)}, {"folders", view.folders}};
+  for (const auto& [path, text] : view.texts) json["texts"].push_back({path, wire::to_utf8(text)});
+  if (!view.logs.empty()) json.update({{"logs", view.logs}, {"journal", view.journal}});
+  return json;
+}
+View view_from(const Json& json) {
+  View view;
+  if (json.is_null()) return view;
+  view.root = json.at("root").get<std::string>();
+  view.tree = json.at("tree").get<std::string>();
+  for (const Json& item : json.at("places")) {
+    View::Place& place = view.places.emplace_back();
+    place.at = item.at("at").get<std::string>();
+    const auto kind = parse_mount_kind(item.at("kind").get_ref<const std::string&>());
+    if (!kind) throw std::invalid_argument("unknown kind of mount");
+    place.kind = *kind;
+    place.source = item.at("source").get<std::string>();
+    place.read_only = item.at("read_only").get<bool>();
+    place.command = item.value("command", "");
+    place.url = item.value("url", "");
+    place.key = item.value("key", "");
+  }
+  view.folders = json.at("folders").get<std::vector<std::string>>();
+  if (json.contains("texts"))
+    for (const Json& text : json.at("texts"))
+      view.texts.emplace_back(text.at(0).get<std::string>(), text.at(1).get<std::string>());
+  view.logs = json.value("logs", "");
+  view.journal = json.value("journal", "");
+  return view;
+}
+
 PrepareOrder prepare_from(const Json& json) {
   PrepareOrder value;
   value.key = key_at(json.at("key"));
@@ -130,14 +183,22 @@ PrepareOrder prepare_from(const Json& json) {
   value.folders = json.at("folders").get<std::vector<std::string>>();
   value.files = files_from(json.at("files"));
   value.ports = wire::integer<std::uint32_t>(json.at("ports"));
+  if (json.contains("ports_from")) value.ports_from = wire::integer<std::uint16_t>(json.at("ports_from"));
+  if (json.contains("view")) value.view = view_from(json.at("view"));
+  if (json.contains("preparation"))
+    for (const Json& item : json.at("preparation")) value.preparation.push_back(process_from(item));
+  if (json.contains("stop_grace")) value.stop_grace = duration_at(json, "stop_grace");
   return value;
 }
 
 Json to_json(const Prepared& value) {
-  return {{"key", to_string(value.key)},
-          {"ports", value.ports},
-          {"secret", value.secret},
-          {"problem", wire::to_utf8(value.problem)}};
+  Json json{{"key", to_string(value.key)},
+            {"ports", value.ports},
+            {"secret", value.secret},
+            {"problem", wire::to_utf8(value.problem)}};
+  if (value.exit_code) json["exit_code"] = *value.exit_code;
+  if (!value.last_lines.empty()) json["last_lines"] = wire::to_utf8(value.last_lines);
+  return json;
 }
 Prepared prepared_from(const Json& json) {
   Prepared value;
@@ -145,6 +206,8 @@ Prepared prepared_from(const Json& json) {
   for (const Json& port : json.at("ports")) value.ports.push_back(wire::integer<std::uint16_t>(port));
   value.secret = json.at("secret").get<std::string>();
   value.problem = json.at("problem").get<std::string>();
+  if (json.contains("exit_code")) value.exit_code = wire::integer<int>(json.at("exit_code"));
+  value.last_lines = json.value("last_lines", "");
   return value;
 }
 
@@ -161,6 +224,7 @@ StartOrder start_from(const Json& json) {
   if (json.contains("silence")) value.silence = duration_at(json, "silence");
   value.behind = json.at("behind").get<bool>();
   for (const Json& item : json.at("processes")) value.processes.push_back(process_from(item));
+  if (json.contains("view")) value.view = view_from(json.at("view"));
   return value;
 }
 
@@ -271,7 +335,15 @@ void put(std::string& out, const ProcessStart& value) {
   put_field(out, "stdout", value.stdout_name);
   put_field(out, "stderr", value.stderr_name);
   put_field(out, "wd", value.wd_name);
+  if (!value.secrets.empty())
+    put_list(out, "secrets", value.secrets,
+             [&](const auto& variable) { put(out, variable.first + "=" + variable.second); });
+  if (!value.log_out.empty()) put_field(out, "log_out", value.log_out);
+  if (!value.log_err.empty()) put_field(out, "log_err", value.log_err);
   out += '}';
+}
+void put_view(std::string& out, const View& view) {
+  if (!view.root.empty()) out += ",\"view\":" + wire::dump(to_json(view));
 }
 void put_files(std::string& out, const Files& files) {
   Json json = Json::object();
@@ -284,6 +356,12 @@ void put(std::string& out, const PrepareOrder& value) {
   put_field(out, "source", value.source);
   put_texts(out, "folders", value.folders);
   put_files(out, value.files);
+  if (value.ports_from > 0) fmt::format_to(Out(out), R"(,"ports_from":{})", value.ports_from);
+  put_view(out, value.view);
+  if (!value.preparation.empty()) {
+    fmt::format_to(Out(out), R"(,"stop_grace":{})", value.stop_grace.count());
+    put_list(out, "preparation", value.preparation, [&](const ProcessStart& process) { put(out, process); });
+  }
   out += '}';
 }
 void put(std::string& out, const StartOrder& value) {
@@ -297,6 +375,7 @@ void put(std::string& out, const StartOrder& value) {
   if (value.silence.count() > 0) fmt::format_to(Out(out), R"(,"silence":{})", value.silence.count());
   if (!value.files.empty()) put_files(out, value.files);
   put_list(out, "processes", value.processes, [&](const ProcessStart& process) { put(out, process); });
+  put_view(out, value.view);
   out += '}';
 }
 

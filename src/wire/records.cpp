@@ -78,6 +78,8 @@ std::string format(const JobRecord& job, const std::string& spec, const std::vec
             {"max_nodes", job.max_nodes > 0 ? Json(job.max_nodes) : Json()},
             {"state", to_string(job.state)},
             {"reason", job.reason},
+            {"end", job.end ? Json(to_string(*job.end)) : Json()},
+            {"exit_code", maybe(job.exit_code)},
             {"submitted_by", job.submitted_by},
             {"source", text_or_null(job.source)},
             {"submitted_at", format_time(job.submitted_at)},
@@ -108,7 +110,9 @@ std::string format(const TaskView& view, const TaskSpec& spec, const std::vector
   json["processes"] = members.size();
   json["process_names"] = names_json(members);
   json["last_lines"] = attempts.empty() ? "" : wire::to_utf8(attempts.back().last_lines);
-  json["spec"] = Json::parse(format_task_spec(spec));
+  TaskSpec shown = spec;
+  for (auto& [name, value] : shown.secrets) value.clear();  // only their names
+  json["spec"] = Json::parse(format_task_spec(shown));
   json["history"] = Json::array();
   for (const AttemptRecord& attempt : attempts) json["history"].push_back(attempt_json(attempt, spec));
   return dump(json);

@@ -1,0 +1,71 @@
+#include "api/secrets.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace slipway::api {
+namespace {
+
+void seal_all(const Sealer& sealer, Environment& secrets) {
+  for (auto& [name, value] : secrets) value = sealer.seal(value);
+}
+
+void open_one(const Sealer& sealer, const std::string& name, std::string& value) {
+  auto clear = sealer.unseal(value);
+  if (clear)
+    value = std::move(*clear);
+  else
+    log::error("secret.not_opened", {{"name", name}, {"why", clear.error().what}});
+}
+
+void open_view(const Sealer& sealer, View& view) {
+  for (View::Place& place : view.places)
+    if (!place.key.empty()) open_one(sealer, place.url, place.key);
+}
+
+void open_process(const Sealer& sealer, ProcessStart& process) {
+  for (auto& [name, value] : process.secrets) open_one(sealer, name, value);
+}
+
+bool has(const View& view, const std::vector<ProcessStart>& processes) {
+  return std::any_of(view.places.begin(), view.places.end(),
+                     [](const View::Place& place) { return !place.key.empty(); }) ||
+         std::any_of(processes.begin(), processes.end(),
+                     [](const ProcessStart& process) { return !process.secrets.empty(); });
+}
+
+}  // namespace
+
+void seal_secrets(const Sealer& sealer, JobSpec& spec) {
+  for (TaskSpec& task : spec.tasks) seal_all(sealer, task.secrets);
+}
+
+void seal_secrets(const Sealer& sealer, PoolRequest& wish) {
+  if (wish.start_task) seal_all(sealer, wish.start_task->secrets);
+}
+
+void hide_secrets(JobSpec& spec) {
+  for (TaskSpec& task : spec.tasks)
+    for (auto& [name, value] : task.secrets) value.clear();
+}
+
+bool has_secrets(const Orders& orders) {
+  return std::any_of(orders.start.begin(), orders.start.end(),
+                     [](const StartOrder& order) { return has(order.view, order.processes); }) ||
+         std::any_of(orders.prepare.begin(), orders.prepare.end(),
+                     [](const PrepareOrder& order) { return has(order.view, order.preparation); });
+}
+
+void open_secrets(const Sealer& sealer, Orders& orders) {
+  for (StartOrder& order : orders.start) {
+    open_view(sealer, order.view);
+    for (ProcessStart& process : order.processes) open_process(sealer, process);
+  }
+  for (PrepareOrder& order : orders.prepare) {
+    open_view(sealer, order.view);
+    for (ProcessStart& process : order.preparation) open_process(sealer, process);
+  }
+}
+
+}  // namespace slipway::api

@@ -1,0 +1,39 @@
+#pragma once
+// `slipway node view`: turns this process into a command that sees mounts of its own under one path.
+//
+// All else is the machine as it is. The path need not exist there: the folder above it that does is covered
+// by one with the same entries and the missing steps. What to show is in SLIPWAY_VIEW.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace slipway::container {
+
+struct ViewPlan {
+  struct Place {
+    std::string at;  // relative to the root
+    std::string source;
+    bool read_only = false;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  std::string root;           // where it is seen
+  std::string tree;           // what lies there beside the places
+  std::vector<Place> places;  // inner ones after outer ones
+  friend bool operator==(const ViewPlan&, const ViewPlan&) = default;
+};
+
+inline constexpr const char* view_variable = "SLIPWAY_VIEW";
+std::string format(const ViewPlan& plan);
+std::optional<ViewPlan> parse_view(std::string_view text);
+
+// Whether a process of this user can have such a view. Asks the kernel; well under a millisecond.
+bool can_view(const std::string& root);
+
+// Without SLIPWAY_VIEW the command is run as it is. Returns only when it could not be started, after saying
+// why on standard error: 127 when the command is not there, else 126.
+int view(const std::vector<std::string>& command);
+
+}  // namespace slipway::container
