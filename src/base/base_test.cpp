@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/quantity.h"
 #include "base/random.h"
+#include "base/seal.h"
 #include "base/sha256.h"
 #include "base/suggest.h"
 
@@ -81,6 +82,23 @@ TEST(Suggest, FindsTheSlipOfTheHand) {
   EXPECT_EQ(nearest("comand", keys), "command");
   EXPECT_EQ(nearest("nmae", keys), "name");
   EXPECT_EQ(nearest("zebra", keys), "");
+}
+
+TEST(Seal, OnlyTheSameKeyOpensIt) {
+  const Sealer sealer = Sealer::for_now();
+  for (const std::string& clear : {std::string(), std::string("s3cret"), std::string(100'000, '\0')}) {
+    const std::string sealed = sealer.seal(clear);
+    EXPECT_TRUE(is_sealed(sealed));
+    EXPECT_EQ(sealed.find("s3cret"), std::string::npos);
+    EXPECT_EQ(sealer.unseal(sealed).value(), clear);
+    EXPECT_NE(sealer.seal(clear), sealed);
+    EXPECT_FALSE(Sealer::for_now().unseal(sealed));
+    std::string changed = sealed;
+    changed[changed.size() / 2] = changed[changed.size() / 2] == 'A' ? 'B' : 'A';
+    EXPECT_FALSE(sealer.unseal(changed));
+  }
+  for (const char* wrong : {"", "s3cret", "sealed:", "sealed:AAAA", "sealed:?", "sealed:AAA"})
+    EXPECT_FALSE(sealer.unseal(wrong)) << wrong;
 }
 
 }  // namespace

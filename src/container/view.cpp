@@ -143,7 +143,11 @@ std::optional<ViewPlan> parse_view(std::string_view text) {
   return plan;
 }
 
-bool can_view(const std::string& root) { return standing_part(root) != "/" && can_unshare_mounts(); }
+bool can_view(const std::string& root) {
+  const char* forbidden = std::getenv("SLIPWAY_NO_NAMESPACES");
+  if (forbidden != nullptr && *forbidden != '\0') return false;
+  return standing_part(root) != "/" && can_unshare_mounts();
+}
 
 int view(const std::vector<std::string>& command) {
   const ParentDeath parent_death;

@@ -29,7 +29,8 @@ inline constexpr const char* view_variable = "SLIPWAY_VIEW";
 std::string format(const ViewPlan& plan);
 std::optional<ViewPlan> parse_view(std::string_view text);
 
-// Whether a process of this user can have such a view. Asks the kernel; well under a millisecond.
+// Whether a process of this user can have such a view; never with SLIPWAY_NO_NAMESPACES set. Asks the kernel;
+// well under a millisecond.
 bool can_view(const std::string& root);
 
 // Without SLIPWAY_VIEW the command is run as it is. Returns only when it could not be started, after saying

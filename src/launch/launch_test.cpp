@@ -351,5 +351,87 @@ TEST(Prepare, LaysOutTheSourceForEachProcessOfTheNode) {
   EXPECT_EQ(prepare(task, placement)[0].source, "");
 }
 
+TaskSpec in_view(Toolkit toolkit, std::uint32_t nodes) {
+  TaskSpec task = alike(toolkit, nodes, 1);
+  task.mount_root = "/mnt/slipway";
+  task.logs = "/mnt/slipway/logs";
+  return task;
+}
+
+Lines logs_of(const TaskSpec& task, std::uint32_t nodes) {
+  std::map<std::uint32_t, std::string> lines;
+  for (const StartOrder& order : launch(task, prepared(task, placed_on(nodes))))
+    for (const ProcessStart& process : order.processes) lines[process.rank] = process.log_out;
+  return in_order(lines);
+}
+
+TEST(Launch, LogsAreNamedAsTheTaskSays) {
+  EXPECT_EQ(logs_of(in_view(Toolkit::none, 1), 1), Lines{"stdout.txt"});
+  EXPECT_EQ(logs_of(in_view(Toolkit::none, 2), 2), (Lines{"stdout-0.txt", "stdout-1.txt"}));
+  TaskSpec numbered = in_view(Toolkit::none, 1);
+  numbered.logs_numbered = true;
+  EXPECT_EQ(logs_of(numbered, 1), Lines{"stdout-0.txt"});
+  EXPECT_EQ(logs_of(in_view(Toolkit::mpi, 2), 2), (Lines{"stdout.txt", ""}));
+  EXPECT_EQ(logs_of(in_view(Toolkit::ssh, 2), 2), (Lines{"stdout.txt", ""}));
+  TaskSpec roles = in_view(Toolkit::tensorflow, 2);
+  roles.command = {};
+  roles.in_blocks = true;
+  roles.roles = {{"ps", 1, std::string("a"), {}, "ps"}, {"worker", 2, std::string("b"), {}, "wk"}};
+  EXPECT_EQ(logs_of(roles, 2), (Lines{"stdout-ps-0.txt", "stdout-wk-0.txt", "stdout-wk-1.txt"}));
+}
+
+TEST(Launch, RolesInBlocksFillNodeAfterNodeAndPortsCountOnOverAMachine) {
+  TaskSpec task = in_view(Toolkit::tensorflow, 3);
+  task.command = {};
+  task.in_blocks = true;
+  task.ports_from = 2222;
+  task.roles = {{"ps", 1, std::string("a"), {}, {}}, {"worker", 6, std::string("b"), {}, {}}};
+  std::vector<std::string> placed;
+  for (const Member& member : gang_of(task, 3))
+    placed.push_back(fmt::format("{}{}@{}", member.role, member.index, member.node));
+  EXPECT_EQ(placed,
+            (Lines{"ps0@0", "worker0@0", "worker1@0", "worker2@1", "worker3@1", "worker4@2", "worker5@2"}));
+  const auto first_ports = [&](Placement placement) {
+    std::vector<std::uint16_t> ports;
+    for (const PrepareOrder& order : prepare(task, placement)) ports.push_back(order.ports_from);
+    return ports;
+  };
+  EXPECT_EQ(first_ports(placed_on(3)), (std::vector<std::uint16_t>{2222, 2222, 2222}));
+  Placement together = placed_on(3);
+  for (PlacedNode& node : together.nodes) node.host = "one";
+  EXPECT_EQ(first_ports(together), (std::vector<std::uint16_t>{2222, 2225, 2227}));
+}
+
+TEST(Launch, WordsAreFilledIntoVariablesAndTextsButNotIntoPlainVariables) {
+  TaskSpec task = in_view(Toolkit::none, 2);
+  task.environment = {{"PLAIN", "{index} {hosts}"}};
+  task.process_environment = {{"RANK_OF", "{rank}/{world_size}"}, {"MASTER", "{master}"}};
+  task.texts = {{"/mnt/slipway/hosts", "{mpi_hosts}"}};
+  task.secrets = {{"KEY", "sealed:abc"}};
+  Placement placement = placed_on(2);
+  placement.nodes[1].all_gpus = 4;
+  const auto orders = launch(task, placement);
+  EXPECT_EQ(variable(orders[1].processes[0], "PLAIN"), "{index} {hosts}");
+  EXPECT_EQ(variable(orders[1].processes[0], "RANK_OF"), "1/2");
+  EXPECT_EQ(variable(orders[1].processes[0], "MASTER"), "127.64.0.1");
+  EXPECT_EQ(variable(orders[1].processes[0], "SLIPWAY_MOUNTS"), "/mnt/slipway");
+  EXPECT_EQ(variable(orders[1].processes[0], "KEY"), "(unset)") << "it travels apart, and sealed";
+  EXPECT_EQ(orders[0].view.texts[0].second,
+            "127.64.0.1 slots=1 max-slots=1\n127.64.0.2 slots=4 max-slots=4\n");
+  EXPECT_EQ(orders[0].processes[0].argv, (Lines{"@slipway@", "node", "view", "--", "python3", "train.py"}));
+}
+
+TEST(Launch, APreparationRunsOnEveryNodeUnderANameOfItsOwn) {
+  TaskSpec task = in_view(Toolkit::none, 2);
+  task.preparation = {"pip install x", "job_prep"};
+  const auto orders = prepare(task, placed_on(2));
+  ASSERT_EQ(orders[1].preparation.size(), 1u);
+  EXPECT_EQ(orders[1].preparation[0].log_out, "stdout-job_prep-lab-2.txt");
+  EXPECT_EQ(orders[1].view.journal, "execution-lab-2.log");
+  task.nodes = 1;
+  EXPECT_EQ(prepare(task, placed_on(1))[0].preparation[0].log_out, "stdout-job_prep.txt");
+  EXPECT_TRUE(needs_preparing(task));
+}
+
 }  // namespace
 }  // namespace slipway::launch

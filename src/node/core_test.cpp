@@ -484,5 +484,73 @@ TEST_F(AgentCoreTest, SilenceIsToldAndToldAgainAfterALostConnection) {
   EXPECT_EQ(std::get<Report>(sent.back()).silent.size(), 1u);
 }
 
+PrepareOrder with_preparation(std::uint32_t index) {
+  PrepareOrder order;
+  order.key = key(index);
+  order.folder = "jobs/job_7/" + std::to_string(index);
+  order.preparation.push_back(
+      {0, {"setup"}, {}, "stdout-prepare.txt", "stderr-prepare.txt", "wd-prepare", {}});
+  return order;
+}
+
+ProcessEnded preparation_end(std::uint32_t index, int code) {
+  ProcessEnded ended;
+  ended.key = preparation_of(key(index));
+  ended.code = code;
+  return ended;
+}
+
+TEST_F(AgentCoreTest, ANodeIsReadyOnlyWhenItsPreparationHasEndedWell) {
+  join();
+  say({.prepare = {with_preparation(1)}});
+  EXPECT_EQ(deeds(), Words{"stage 1"});
+  core.staged({key(1), {31001}, "5ec2e7", {}, {}, {}}, now);
+  EXPECT_EQ(deeds(), Words{"start 1"});
+  core.ended(preparation_end(1, 0));
+  EXPECT_EQ(deeds(), Words{"report 1 =1 -1:exited"});
+  EXPECT_EQ(std::get<Report>(sent.back()).prepared[0].ports, std::vector<std::uint16_t>{31001});
+  say({.start = {order(1)}, .forget = {preparation_of(key(1))}});
+  EXPECT_EQ(deeds(), (Words{"forget 1", "start 1"}));
+}
+
+TEST_F(AgentCoreTest, APreparationThatFailsSaysHow) {
+  join();
+  say({.prepare = {with_preparation(1)}});
+  core.staged({key(1), {}, {}, {}, {}, {}}, now);
+  ProcessEnded ended = preparation_end(1, 3);
+  ended.last_lines = "no such package";
+  core.ended(ended);
+  (void)deeds();
+  const Prepared& said = std::get<Report>(sent.back()).prepared.at(0);
+  EXPECT_EQ(said.exit_code, 3);
+  EXPECT_EQ(said.last_lines, "no such package");
+  EXPECT_EQ(said.problem, "ended with exit code 3");
+}
+
+TEST_F(AgentCoreTest, WhatIsStoppedWhileItIsPreparedStopsItsPreparation) {
+  join();
+  say({.prepare = {with_preparation(1)}});
+  core.staged({key(1), {}, {}, {}, {}, {}}, now);
+  (void)deeds();
+  say({.stop = {{key(1), 5s, {}, {}}}});
+  EXPECT_EQ(deeds(), (Words{"release 1", "stop 1"}));
+  core.ended(preparation_end(1, 0));
+  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"}) << "nobody is told that it is ready";
+}
+
+TEST_F(AgentCoreTest, ANewAgentGoesOnWithTheOldOnesPreparation) {
+  KeeperList list;
+  list.running.push_back({{preparation_of(key(1)), 0, 5, now}, {}});
+  core.keeper_connected(list, now);
+  core.connected(one, now);
+  core.received(one, Welcome{NodeId(1)}, now);
+  (void)deeds();
+  say({.prepare = {with_preparation(1)}});
+  core.staged({key(1), {}, {}, {}, {}, {}}, now);
+  EXPECT_EQ(deeds(), Words{"stage 1"}) << "it is not started a second time";
+  core.ended(preparation_end(1, 0));
+  EXPECT_EQ(deeds(), Words{"report 1 =1 -1:exited"});
+}
+
 }  // namespace
 }  // namespace slipway::node

@@ -360,6 +360,60 @@ TEST_P(StoreContract, RemovedJobsLeaveNothingAndTheirIdsStayUsed) {
   EXPECT_EQ(store_->load()->job_last, 9u);
 }
 
+TEST_P(StoreContract, JobsByTag) {
+  Changes changes;
+  for (std::uint64_t id = 1; id <= 5; ++id) {
+    control::NewJob fresh = new_job(id);
+    fresh.job.tags = {{"set", id % 2 ? "odd" : "even"}, {"body", std::string(5'000, 'x') + "=\n:"}};
+    changes.jobs_new.push_back(std::move(fresh));
+  }
+  save(changes);
+  reopen();
+  const auto ids = [&](const std::string& value, std::optional<JobId> after, std::uint32_t limit) {
+    std::vector<std::uint64_t> found;
+    const auto page = store_->jobs({"default", {}, {}, {}, limit, {"set", value}, after});
+    for (const JobRecord& job : page.value()) {
+      EXPECT_EQ(job.tags.at("body").size(), 5'003u);
+      found.push_back(job.id.value());
+    }
+    return found;
+  };
+  using Ids = std::vector<std::uint64_t>;
+  EXPECT_EQ(ids("odd", {}, 10), (Ids{1, 3, 5}));
+  EXPECT_EQ(ids("odd", {}, 2), (Ids{1, 3}));
+  EXPECT_EQ(ids("odd", JobId{1}, 10), (Ids{3, 5}));
+  EXPECT_EQ(ids("none", {}, 10), Ids{});
+  Changes removed;
+  removed.jobs_removed.push_back(JobId{3});
+  save(removed);
+  EXPECT_EQ(ids("odd", {}, 10), (Ids{1, 5}));
+}
+
+TEST_P(StoreContract, KeepsFoldersDatastoresAndHowJobsEnded) {
+  const FolderRecord folder{"default", "a/b", {{"x", "y"}, {"empty", ""}}, at(1), at(2)};
+  const DatastoreRecord store{"default", "lab.file.x", "", "http://h/c", "sealed:abc", at(3)};
+  Changes changes;
+  changes.folders = {folder, {"default", "gone", {}, at(1), at(1)}};
+  changes.datastores = {store, {"default", "gone", "/srv", "", "", at(1)}};
+  changes.jobs_new = {new_job(1)};
+  save(changes);
+  Changes more;
+  more.folders_removed = {{"default", "gone"}};
+  more.datastores_removed = {{"default", "gone"}};
+  JobRecord job = changes.jobs_new[0].job;
+  job.end = EndReason::preparation_failed;
+  job.exit_code = 3;
+  more.jobs = {job};
+  save(more);
+  reopen();
+  const auto loaded = store_->load();
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->folders, std::vector{folder});
+  EXPECT_EQ(loaded->datastores, std::vector{store});
+  EXPECT_EQ(store_->job(JobId{1}).value()->end, EndReason::preparation_failed);
+  EXPECT_EQ(store_->job(JobId{1}).value()->exit_code, 3);
+}
+
 TEST_P(StoreContract, EventsInOrder) {
   Changes changes;
   for (std::uint64_t id = 1; id <= 6; ++id) {

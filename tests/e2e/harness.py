@@ -112,11 +112,12 @@ class Answer:
 class Service:
     """A service on a data folder of its own. Use as a context, or call close()."""
 
-    def __init__(self, data=None, listen="127.0.0.1:0", arguments=(), start=True):
+    def __init__(self, data=None, listen="127.0.0.1:0", arguments=(), start=True, variables=None):
         self.base = tempfile.mkdtemp(prefix="slipway-e2e-")
         self.data = data or os.path.join(self.base, "data")
         self.listen = listen
         self.arguments = list(arguments)
+        self.variables = dict(variables or {})  # of everything that is run
         self.also = []  # folders of other things that belong to this test
         self.children = []
         if start:
@@ -132,7 +133,7 @@ class Service:
 
     def environment(self, **more):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SLIPWAY_")}
-        environment.update(SLIPWAY_HOME=self.data, NO_COLOR="1", **more)
+        environment.update(SLIPWAY_HOME=self.data, NO_COLOR="1", **self.variables, **more)
         return environment
 
     def run(self, *args, input=None, timeout=120, cwd=None, env=None, binary=False):

@@ -83,6 +83,8 @@ void SimNode::start_waiting(TimePoint now) {
 }
 
 void SimNode::note_end(ProcessEnded end, TimePoint now) {
+  if (is_preparation(end.key) && end.kind == ProcessEndKind::exited && end.code == 0)
+    ledger_.prepared[prepared_by(end.key)].insert(name_);
   ended_[{end.key, end.rank}] = end;
   agent_->ended(end);
   if (--left_.at(end.key) > 0) return;
@@ -106,7 +108,8 @@ void SimNode::begin(const StartOrder& order, TimePoint now) {
         fmt::format("{} was started before all its {} nodes were ready", to_string(order.key), nodes);
   for (const ProcessStart& process : order.processes) {
     const std::pair key{order.key, process.rank};
-    if (!ledger_.begun.insert(key).second && ledger_.broken.empty())
+    // After the death of an agent a preparation may have to run again.
+    if (!is_preparation(order.key) && !ledger_.begun.insert(key).second && ledger_.broken.empty())
       ledger_.broken = fmt::format("process {} of {} was started twice", process.rank, to_string(order.key));
     if (random_.chance(0.02)) {
       note_end({order.key,
@@ -174,7 +177,7 @@ void SimNode::carry_out(TimePoint now) {
           found.ports.push_back(static_cast<std::uint16_t>(random_.between(10'000, 30'000)));
         if (random_.chance(0.01))
           found.problem = "no room on the disk";
-        else
+        else if (stage->order.preparation.empty())
           ledger_.prepared[found.key].insert(name_);
         agent_->staged(std::move(found), now);
       } else if (auto* begin = std::get_if<node::effect::Start>(&effect)) {

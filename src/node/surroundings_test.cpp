@@ -1,0 +1,98 @@
+#include "node/surroundings.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/file.h"
+
+namespace slipway::node {
+namespace {
+
+class SurroundingsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/slipway-around-XXXXXX";
+    place.data = mkdtemp(pattern);
+    place.shares_storage = true;
+    view.root = "/mnt/batch/root";
+    view.tree = "jobs/job_1/_scratch/lab-1";
+    View::Place store;
+    store.at = "mounts/ext";
+    store.kind = MountKind::datastore;
+    store.source = "datastores/ext";
+    View::Place inner;
+    inner.at = "mounts/ext/deep";
+    inner.source = place.data + "/elsewhere";
+    view.places = {store, inner};
+    std::filesystem::create_directories(inner.source);
+  }
+  void TearDown() override { std::filesystem::remove_all(place.data); }
+
+  View view;
+  NodePlace place;
+};
+
+TEST_F(SurroundingsTest, PathsLeadToTheInnermostMount) {
+  const Surroundings around(view, place, true);
+  EXPECT_EQ(around.real("/mnt/batch/root"), place.data + "/jobs/job_1/_scratch/lab-1");
+  EXPECT_EQ(around.real("/mnt/batch/root/jobs/x"), place.data + "/jobs/job_1/_scratch/lab-1/jobs/x");
+  EXPECT_EQ(around.real("/mnt/batch/root/mounts/ext"), place.data + "/datastores/ext");
+  EXPECT_EQ(around.real("/mnt/batch/root/mounts/ext/a/b"), place.data + "/datastores/ext/a/b");
+  EXPECT_EQ(around.real("/mnt/batch/root/mounts/extra"),
+            place.data + "/jobs/job_1/_scratch/lab-1/mounts/extra");
+  EXPECT_EQ(around.real("/mnt/batch/root/mounts/ext/deep/c"), place.data + "/elsewhere/c");
+}
+
+TEST_F(SurroundingsTest, WithoutNamespacesTheTreeIsMadeOfLinksAndSpokenOf) {
+  view.places.pop_back();
+  view.folders = {"/mnt/batch/root/mounts/ext/out"};
+  view.texts = {{"/mnt/batch/root/jobs/hosts", "under /mnt/batch/root/mounts"}};
+  const Surroundings around(view, place, false);
+  ASSERT_TRUE(around.lay_out());
+  const std::string tree = place.data + "/jobs/job_1/_scratch/lab-1";
+  EXPECT_EQ(around.plan(), "");
+  EXPECT_EQ(around.translate("a=/mnt/batch/root/x:/mnt/batch/root"), "a=" + tree + "/x:" + tree);
+  EXPECT_EQ(std::filesystem::read_symlink(tree + "/mounts/ext"), place.data + "/datastores/ext");
+  EXPECT_TRUE(std::filesystem::is_directory(place.data + "/datastores/ext/out"));
+  EXPECT_EQ(read_file(tree + "/jobs/hosts").value(), "under " + tree + "/mounts");
+  EXPECT_TRUE(around.lay_out()) << "a second time changes nothing";
+}
+
+TEST_F(SurroundingsTest, LogsAreOneFileInTwoPlacesAndGoOn) {
+  view.logs = "/mnt/batch/root/mounts/ext/logs";
+  const Surroundings around(view, place, true);
+  ASSERT_TRUE(around.lay_out());
+  ProcessStart process;
+  process.stdout_name = "stdout.txt";
+  process.stderr_name = "stderr.txt";
+  process.log_out = "stdout-wk-0.txt";
+  process.log_err = "stderr-wk-0.txt";
+  ASSERT_TRUE(around.link_logs(place.data + "/t.1", {process}));
+  std::ofstream(place.data + "/t.1/stdout.txt", std::ios::app) << "one\n";
+  ASSERT_TRUE(around.link_logs(place.data + "/t.2", {process}));
+  std::ofstream(place.data + "/t.2/stdout.txt", std::ios::app) << "two\n";
+  EXPECT_EQ(read_file(place.data + "/datastores/ext/logs/stdout-wk-0.txt").value(), "one\ntwo\n");
+  EXPECT_EQ(read_file(place.data + "/datastores/ext/logs/stderr-wk-0.txt").value(), "");
+}
+
+TEST_F(SurroundingsTest, AMountCommandThatFailsSaysWhatItSaid) {
+  view.places = {{"gfs", MountKind::command, "", "echo cannot reach gl1 >&2; exit 32; mount", "", "", false}};
+  const auto laid_out = Surroundings(view, place, true).lay_out();
+  ASSERT_FALSE(laid_out);
+  EXPECT_NE(laid_out.error().what.find("failed with exit code 32: cannot reach gl1"), std::string::npos)
+      << laid_out.error().what;
+}
+
+TEST_F(SurroundingsTest, AFolderOfTheServiceIsRefusedWhereTheNodeDoesNotSeeIt) {
+  place.shares_storage = false;
+  const auto laid_out = Surroundings(view, place, true).lay_out();
+  ASSERT_FALSE(laid_out);
+  EXPECT_NE(laid_out.error().what.find("ext is a folder of the service"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace slipway::node
