@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "domain/gang.h"
+
 namespace slipway::launch {
 namespace {
 
