@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "base/encoding.h"
+#include "base/hmac.h"
+#include "base/md5.h"
 #include "base/quantity.h"
 #include "base/random.h"
 #include "base/seal.h"
@@ -99,6 +102,32 @@ TEST(Seal, OnlyTheSameKeyOpensIt) {
   }
   for (const char* wrong : {"", "s3cret", "sealed:", "sealed:AAAA", "sealed:?", "sealed:AAA"})
     EXPECT_FALSE(sealer.unseal(wrong)) << wrong;
+}
+
+TEST(Encoding, Base64) {  // RFC 4648, section 10
+  struct Row {
+    const char* bytes;
+    const char* text;
+  };
+  for (const Row& row : {Row{"", ""}, Row{"f", "Zg=="}, Row{"fo", "Zm8="}, Row{"foo", "Zm9v"},
+                         Row{"foob", "Zm9vYg=="}, Row{"fooba", "Zm9vYmE="}, Row{"foobar", "Zm9vYmFy"}}) {
+    EXPECT_EQ(format_base64(row.bytes), row.text);
+    EXPECT_EQ(parse_base64(row.text), row.bytes);
+  }
+  EXPECT_EQ(format_base64(std::string("\xff\0\xfe", 3)), "/wD+");
+  for (const char* wrong : {"Z", "Zg", "Zg=", "Zh==", "Zm9=", "Zg==Zg==", "Z===", "====", "Zm 8", "Zm8\n"})
+    EXPECT_FALSE(parse_base64(wrong)) << wrong;
+}
+
+TEST(Hashes, HmacAndMd5) {  // RFC 4231, case 2; RFC 1321
+  EXPECT_EQ(format_hex(hmac_sha256("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  EXPECT_EQ(format_hex(hmac_sha256("", "")),
+            "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
+  Md5 hash;
+  hash.add("message ");
+  hash.add("digest");
+  EXPECT_EQ(format_hex(hash.finish()), "f96b697d7cb7938d525a2f31aaf161d0");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 
 #include "base/check.h"
+#include "base/encoding.h"
 
 namespace slipway {
 
@@ -26,13 +27,7 @@ std::string Sha256::finish() {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int size = 0;
   SLIPWAY_CHECK(EVP_DigestFinal_ex(state_->context, digest, &size) == 1);
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (unsigned int i = 0; i < size; ++i) {
-    text.push_back(digits[digest[i] >> 4]);
-    text.push_back(digits[digest[i] & 15]);
-  }
-  return text;
+  return format_hex({reinterpret_cast<const char*>(digest), size});
 }
 
 std::string sha256_hex(std::string_view bytes) {

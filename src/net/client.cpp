@@ -121,11 +121,11 @@ Result<void> Call::take(std::string_view bytes) {
     return {};
   }
   if (error == http::error::body_limit)
-    return fail(ErrorCode::too_large, fmt::format("the answer of http://{} is over {}", url_.authority(),
-                                                  format_bytes(body_size_max)));
+    return fail(ErrorCode::too_large,
+                fmt::format("the answer of {} is over {}", url_.origin(), format_bytes(body_size_max)));
   if (error)
     return fail(ErrorCode::internal,
-                fmt::format("the answer of http://{} is broken: {}", url_.authority(), error.message()));
+                fmt::format("the answer of {} is broken: {}", url_.origin(), error.message()));
   pending_ = bytes;
   done_ = parser_->is_done();
   return {};
@@ -144,7 +144,7 @@ Result<bool> Call::take_head(std::string_view& bytes) {
   if (end != 0 && end <= head_size_max) parser->put_head(bytes.substr(0, end), error);
   if (error)
     return fail(ErrorCode::internal,
-                fmt::format("http://{} does not speak HTTP/1.1: {}", url_.authority(), error.message()),
+                fmt::format("{} does not speak HTTP/1.1: {}", url_.origin(), error.message()),
                 "is that the address of a Slipway service?");
   bytes.remove_prefix(end);
   if (parser->status < 200) return true;
@@ -170,10 +170,9 @@ bool Call::take_piece(std::string_view piece) {
 Result<Ready> Call::wait(bool for_writing) {
   const Ready ready = socket_.wait(true, for_writing, limit_);
   if (ready == Ready::cancelled)
-    return fail(ErrorCode::unavailable,
-                fmt::format("waiting for http://{} was interrupted", url_.authority()));
+    return fail(ErrorCode::unavailable, fmt::format("waiting for {} was interrupted", url_.origin()));
   if (ready == Ready::timed_out)
-    return fail(ErrorCode::unavailable, fmt::format("http://{} did not answer within {}", url_.authority(),
+    return fail(ErrorCode::unavailable, fmt::format("{} did not answer within {}", url_.origin(),
                                                     format_duration(options_.deadline)));
   return ready;
 }
@@ -189,8 +188,7 @@ Result<void> Call::on_end(int error_number) {
   }
   const std::string_view when = parser_ ? "in the middle of its answer" : "without an answer";
   const std::string why = error_number == 0 ? "" : fmt::format(" ({})", std::strerror(error_number));
-  return fail(ErrorCode::unavailable,
-              fmt::format("http://{} closed the connection {}{}", url_.authority(), when, why));
+  return fail(ErrorCode::unavailable, fmt::format("{} closed the connection {}{}", url_.origin(), when, why));
 }
 
 }  // namespace
@@ -223,8 +221,8 @@ std::string Client::Impl::format_head(std::string_view method, const std::string
 Result<void> Client::Impl::dial(const WaitLimit& limit) {
   auto dialled = socket.dial(url, limit);
   if (dialled) return {};
-  return fail(ErrorCode::unavailable,
-              fmt::format("cannot reach http://{}: {}", url.authority(), dialled.error().what));
+  return fail(ErrorCode::unavailable, fmt::format("cannot reach {}: {}", url.origin(), dialled.error().what),
+              dialled.error().hint);
 }
 
 Client::Client(Url url, Headers headers_always)

@@ -14,14 +14,18 @@
 
 namespace slipway::net {
 
-struct Url {  // http only, for now
+struct Url {
   std::string host;
   std::uint16_t port = 80;
-  std::string path;  // without a trailing slash; usually empty
+  std::string path;        // without a trailing slash; usually empty
+  bool is_secure = false;  // https
   std::string authority() const;
+  std::string origin() const;  // http://127.0.0.1:8470
 };
 // http://127.0.0.1:8470, http://[::1]:8470, or host:port.
 Result<Url> parse_url(std::string_view text);
+// The same, or https: for servers that are not ours. Client speaks both, WebSockets only http.
+Result<Url> parse_web_url(std::string_view text);
 
 // Keeps its connection between requests and dials again when the server closed it meanwhile. Not thread-safe.
 // An unreachable server is ErrorCode::unavailable.

@@ -45,8 +45,9 @@ Result<void> BlockingSocket::dial(const Url& url, const WaitLimit& limit) {
   Result<void> result;
   for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
     result = dial_one(*address, bounded);
+    if (result && url.is_secure) result = secure(url.host, bounded);
     if (result) return result;
-    socket_.reset();
+    close();
   }
   return result;
 }
@@ -71,6 +72,19 @@ Result<void> BlockingSocket::dial_one(const addrinfo& address, const WaitLimit& 
   return {};
 }
 
+Result<void> BlockingSocket::secure(const std::string& host, const WaitLimit& limit) {
+  auto started = Tls::start(socket_.get(), host, [&](bool for_writing) -> Result<void> {
+    switch (poll(for_writing ? POLLOUT : POLLIN, limit)) {
+      case Ready::timed_out: return fail(ErrorCode::unavailable, std::strerror(ETIMEDOUT));
+      case Ready::cancelled: return fail(ErrorCode::unavailable, "interrupted");
+      default: return {};
+    }
+  });
+  if (!started) return fail(std::move(started.error()));
+  tls_ = std::move(*started);
+  return {};
+}
+
 bool BlockingSocket::is_stale() const {
   char byte = 0;
   const ssize_t got = ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -78,6 +92,7 @@ bool BlockingSocket::is_stale() const {
 }
 
 ssize_t BlockingSocket::send(std::string_view bytes) {
+  if (tls_) return tls_->send(bytes);
   ssize_t put = 0;
   do put = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   while (put < 0 && errno == EINTR);
@@ -86,6 +101,7 @@ ssize_t BlockingSocket::send(std::string_view bytes) {
 }
 
 ssize_t BlockingSocket::receive(char* into, std::size_t size) {
+  if (tls_) return tls_->receive(into, size);
   ssize_t got = 0;
   do got = ::recv(socket_.get(), into, size, 0);
   while (got < 0 && errno == EINTR);
@@ -98,7 +114,15 @@ ssize_t BlockingSocket::receive(char* into, std::size_t size) {
 }
 
 Ready BlockingSocket::wait(bool for_reading, bool for_writing, const WaitLimit& limit) const {
-  const auto events = static_cast<short>((for_reading ? POLLIN : 0) | (for_writing ? POLLOUT : 0));
+  if (tls_) {
+    const Ready ready = poll(tls_->waits_to_write() ? POLLOUT : POLLIN, limit);
+    if (ready == Ready::timed_out || ready == Ready::cancelled) return ready;
+    return for_writing ? Ready::writable : Ready::readable;
+  }
+  return poll(static_cast<short>((for_reading ? POLLIN : 0) | (for_writing ? POLLOUT : 0)), limit);
+}
+
+Ready BlockingSocket::poll(short events, const WaitLimit& limit) const {
   pollfd waited[] = {{socket_.get(), events, 0}, {limit.cancel_fd, POLLIN, 0}};  // a negative one is skipped
   for (;;) {
     const int count = ::poll(waited, 2, wait_ms(limit.deadline));
@@ -107,7 +131,7 @@ Ready BlockingSocket::wait(bool for_reading, bool for_writing, const WaitLimit& 
     if (count < 0) continue;
     if (waited[1].revents != 0) return Ready::cancelled;
     // An error or a hang-up is found by whatever is tried next.
-    if (for_reading && (waited[0].revents & ~POLLOUT) != 0) return Ready::readable;
+    if ((events & POLLIN) != 0 && (waited[0].revents & ~POLLOUT) != 0) return Ready::readable;
     return Ready::writable;
   }
 }

@@ -1,8 +1,10 @@
 #pragma once
-// A TCP connection one waits on, with a deadline: what the blocking client stands on.
+// A TCP connection one waits on, with a deadline, and TLS on it for https: what the blocking client stands
+// on.
 #include <netdb.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -10,6 +12,7 @@
 #include "base/file.h"
 #include "base/result.h"
 #include "net/client.h"
+#include "net/tls.h"
 
 namespace slipway::net {
 
@@ -24,7 +27,10 @@ enum class Ready { readable, writable, timed_out, cancelled };
 class BlockingSocket {
  public:
   bool is_open() const { return static_cast<bool>(socket_); }
-  void close() { socket_.reset(); }
+  void close() {
+    tls_.reset();
+    socket_.reset();
+  }
 
   // Tries each address of the host. The error has no context: "Connection refused".
   Result<void> dial(const Url& url, const WaitLimit& limit);
@@ -35,12 +41,16 @@ class BlockingSocket {
   // the end.
   ssize_t send(std::string_view bytes);
   ssize_t receive(char* into, std::size_t size);
-  // Until one of these is possible; readable comes first.
+  // Until one of these is possible; readable comes first. With TLS only who sends can say what it waits for:
+  // then a wait to write never tells of an answer that came early.
   Ready wait(bool for_reading, bool for_writing, const WaitLimit& limit) const;
 
  private:
   Result<void> dial_one(const ::addrinfo& address, const WaitLimit& limit);
+  Result<void> secure(const std::string& host, const WaitLimit& limit);
+  Ready poll(short events, const WaitLimit& limit) const;
   Fd socket_;
+  std::unique_ptr<Tls> tls_;
 };
 
 }  // namespace slipway::net

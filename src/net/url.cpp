@@ -11,18 +11,31 @@ std::string Url::authority() const {
   return is_ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
+std::string Url::origin() const { return fmt::format("{}://{}", is_secure ? "https" : "http", authority()); }
+
 Result<Url> parse_url(std::string_view text) {
+  auto url = parse_web_url(text);
+  if (url && url->is_secure)
+    return fail(ErrorCode::invalid,
+                fmt::format("'{}' is not an address of a service: https is not supported, only http", text),
+                "write it like http://127.0.0.1:8470");
+  return url;
+}
+
+Result<Url> parse_web_url(std::string_view text) {
   const auto refuse = [&](std::string_view why) {
     return fail(ErrorCode::invalid, fmt::format("'{}' is not an address of a service: {}", text, why),
                 "write it like http://127.0.0.1:8470");
   };
   std::string_view rest = text;
+  Url url;
   if (const std::size_t scheme = rest.find("://"); scheme != std::string_view::npos) {
-    if (rest.substr(0, scheme) != "http")
+    url.is_secure = rest.substr(0, scheme) == "https";
+    if (!url.is_secure && rest.substr(0, scheme) != "http")
       return refuse(fmt::format("{} is not supported, only http", rest.substr(0, scheme)));
     rest.remove_prefix(scheme + 3);
   }
-  Url url;
+  if (url.is_secure) url.port = 443;
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   url.path = rest.substr(slash);
   while (url.path.ends_with('/')) url.path.pop_back();

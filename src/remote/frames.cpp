@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/sha256.h"
+#include "base/encoding.h"
+#include "base/hmac.h"
 
 namespace slipway::remote {
 namespace {
@@ -48,14 +49,6 @@ class WordReader {
  private:
   std::string_view rest_;
 };
-
-std::string from_hex(std::string_view hex) {
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
-    bytes.push_back(static_cast<char>(digit(hex[i]) << 4 | digit(hex[i + 1])));
-  return bytes;
-}
 
 }  // namespace
 
@@ -130,15 +123,7 @@ Result<CommandEnd> parse_end(std::string_view payload) {
 }
 
 std::string mac(std::string_view secret, std::string_view message) {
-  constexpr std::size_t block = 64;
-  std::string key = secret.size() > block ? from_hex(sha256_hex(secret)) : std::string(secret);
-  key.resize(block, '\0');
-  std::string inner(block, '\0'), outer(block, '\0');
-  for (std::size_t i = 0; i < block; ++i) {
-    inner[i] = static_cast<char>(key[i] ^ 0x36);
-    outer[i] = static_cast<char>(key[i] ^ 0x5c);
-  }
-  return sha256_hex(outer + from_hex(sha256_hex(inner + std::string(message))));
+  return format_hex(hmac_sha256(secret, message));
 }
 
 bool is_equal_in_constant_time(std::string_view left, std::string_view right) {
