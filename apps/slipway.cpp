@@ -4,6 +4,7 @@
 
 #include "apps/service.h"
 #include "base/file.h"
+#include "blob/command.h"
 #include "cli/cli.h"
 #include "container/contain.h"
 #include "container/view.h"
@@ -53,5 +54,6 @@ int main(int argc, char** argv) {
                            {slipway::run_service, run_node, keep_node, contain, slipway::remote::serve_starts,
                             slipway::remote::start_remote, slipway::remote::launch_mpi,
                             slipway::remote::launch_horovod, slipway::remote::launch_ssh,
-                            slipway::container::view, slipway::simulate::run, slipway::simulate::replay_of});
+                            slipway::container::view, slipway::simulate::run, slipway::simulate::replay_of,
+                            slipway::blob::sync_datastore});
 }

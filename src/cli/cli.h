@@ -52,6 +52,7 @@ struct Programs {
   std::function<int(const std::vector<std::string>& command)> node_view;
   std::function<Result<SimulationFigures>(const Simulation&)> simulate;
   std::function<Result<Replay>(const Recording&)> replay_of;
+  std::function<int(const std::string& direction, const std::string& folder)> node_sync_datastore;
 };
 
 // Runs one command line to its end and gives the exit code. Data goes to stdout, talk to stderr.

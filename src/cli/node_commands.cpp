@@ -203,6 +203,22 @@ void add_keep(Command& node, Context& context) {
       });
 }
 
+void add_sync_datastore(Command& node, Context& context) {
+  auto direction = std::make_shared<std::string>();
+  auto folder = std::make_shared<std::string>();
+  node.verb("sync-datastore", "Copy what differs between a folder and a blob container; started by the agent",
+            "slipway node sync-datastore pull --folder DIR")
+      .hidden()
+      .argument("DIRECTION", *direction, "pull: from the container; push: to it")
+      .text("--folder DIR", *folder, "the folder")
+      .runs([&context, direction, folder]() -> Outcome<int> {
+        if (*direction != "pull" && *direction != "push")
+          return misuse("slipway node sync-datastore takes pull or push");
+        if (folder->empty()) return misuse("slipway node sync-datastore needs --folder");
+        return context.programs().node_sync_datastore(*direction, *folder);
+      });
+}
+
 // Starts ranks of its own; the control plane runs it on the first node of a gang.
 void add_launcher(Command& node, const std::string& verb, const std::string& about,
                   const std::function<int(const std::vector<std::string>&)>& launch) {
@@ -259,6 +275,7 @@ void add_node(CommandTree& tree, Context& context) {
   add_run_agent(node, context);
   add_keep(node, context);
   add_contain(node, context);
+  add_sync_datastore(node, context);
   add_starts(node, context);
 }
 

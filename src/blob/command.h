@@ -1,0 +1,12 @@
+#pragma once
+// `slipway node sync-datastore pull|push --folder F`: what the agent runs before and after a task.
+#include <string>
+
+namespace slipway::blob {
+
+// The container from SLIPWAY_DATASTORE_URL, its key from SLIPWAY_DATASTORE_KEY (none with a SAS), so that no
+// secret stands on a command line. Prints one line to stdout, conflicts and what was skipped to stderr; gives
+// 0 or 1.
+int sync_datastore(const std::string& direction, const std::string& folder);
+
+}  // namespace slipway::blob

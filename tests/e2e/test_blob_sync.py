@@ -1,0 +1,304 @@
+"""A folder and a blob container kept alike, against Azurite: the program that agents run before and after a task.
+
+Azurite comes from npm, once, into the user's cache. Its requests are checked here by a client of another make: a few lines
+that sign for themselves.
+"""
+
+import base64
+import contextlib
+import fcntl
+import hashlib
+import hmac
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
+import xml.etree.ElementTree
+
+from harness import SLIPWAY, PATIENCE, Ran, read_line
+
+VERSION = "3.37.0"
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "slipway", f"azurite-{VERSION}")
+ACCOUNT = "devstoreaccount1"
+KEY = base64.b64encode(b"a key of the lab that is 32 long").decode()  # of this test's own account
+MIB = 1 << 20
+
+
+def azurite():
+    """The program, installed when it is missing; SkipTest where that cannot be."""
+    program = os.path.join(CACHE, "node_modules", "azurite", "dist", "src", "blob", "main.js")
+    if not shutil.which("node") or not shutil.which("npm"):
+        raise unittest.SkipTest("node and npm are not installed, and Azurite needs them")
+    os.makedirs(CACHE, exist_ok=True)
+    with open(CACHE + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.exists(CACHE + "/complete"):
+            return program
+        done = subprocess.run(
+            ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", CACHE, f"azurite@{VERSION}"],
+            capture_output=True, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise unittest.SkipTest(f"npm cannot fetch azurite@{VERSION}: {done.stderr.decode(errors='replace')[-500:]}")
+        with open(CACHE + "/complete", "w"):
+            pass
+    return program
+
+
+class Azurite:
+    """A blob store on loopback. stop() and start() keep its data and its port."""
+
+    def __init__(self, base, *more):
+        self.program, self.base, self.more, self.port = azurite(), base, more, 0
+        self.child = None
+        self.start()
+
+    def start(self):
+        self.child = subprocess.Popen(
+            ["node", self.program, "--blobHost", "127.0.0.1", "--blobPort", str(self.port), "--location", self.base + "/store",
+             "--disableTelemetry", "--skipApiVersionCheck", *self.more],
+            env={**os.environ, "AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.base)
+        while not (found := re.search(rb"successfully listens? on https?://[^:]+:(\d+)", line := read_line(self.child, PATIENCE))):
+            if not line:
+                raise AssertionError("Azurite ended before it listened")
+        self.port = int(found.group(1))
+
+    def stop(self):
+        if self.child.poll() is None:
+            self.child.terminate()
+            try:
+                self.child.wait(20)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+                self.child.wait()
+        self.child.stdout.close()
+
+    def url(self, container="data", scheme="http"):
+        return f"{scheme}://127.0.0.1:{self.port}/{ACCOUNT}/{container}"
+
+    def ask(self, method, path, body=None, **headers):
+        """One request, signed here: `path` below the account."""
+        place, _, query = path.partition("?")
+        headers = {"x-ms-date": time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime()), "x-ms-version": "2019-12-12",
+                   **{name.replace("_", "-"): value for name, value in headers.items()}}
+        if body is not None:
+            headers["Content-Type"] = "application/octet-stream"
+        own = "".join(f"{name.lower()}:{value}\n" for name, value in sorted(headers.items()) if name.startswith("x-ms-"))
+        asked = "".join(f"\n{name}:{value}" for name, value in sorted(urllib.parse.parse_qsl(query)))
+        text = "\n".join([method, "", "", str(len(body)) if body else "", "", headers.get("Content-Type", ""), "", "", "", "", "",
+                          "", f"{own}/{ACCOUNT}/{ACCOUNT}{place}{asked}"])
+        mac = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
+        headers["Authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(mac).decode()}"
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{ACCOUNT}{path}", body, headers, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.read()
+
+    def put(self, name, content, container="data"):
+        self.ask("PUT", f"/{container}/{urllib.parse.quote(name)}", content, x_ms_blob_type="BlockBlob")
+
+    def names(self, container="data"):
+        tree = xml.etree.ElementTree.fromstring(self.ask("GET", f"/{container}?restype=container&comp=list"))
+        return {blob.findtext("Name"): int(blob.findtext("Properties/Content-Length")) for blob in tree.iter("Blob")}
+
+    def sas(self):
+        fields = {"sp": "rwdlc", "ss": "b", "srt": "sco", "st": "", "se": "2099-01-01T00:00:00Z", "sip": "", "spr": "", "sv": "2019-12-12"}
+        text = "\n".join([ACCOUNT, *fields.values(), ""])
+        mac = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
+        return urllib.parse.urlencode({**{k: v for k, v in fields.items() if v}, "sig": base64.b64encode(mac).decode()})
+
+
+class BlobSync(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.base = tempfile.mkdtemp(prefix="slipway-blob-")
+        self.addCleanup(shutil.rmtree, self.base, ignore_errors=True)
+
+    def azurite(self, *more):
+        store = Azurite(self.base, *more)
+        self.addCleanup(store.stop)
+        self.url = store.url()
+        return store
+
+    def sync(self, direction, folder="work", url=None, key=KEY, **more):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SLIPWAY_")}
+        environment.update(SLIPWAY_DATASTORE_URL=url or self.url, SLIPWAY_DATASTORE_KEY=key, **more)
+        done = subprocess.run([SLIPWAY, "node", "sync-datastore", direction, "--folder", self.path(folder)], env=environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=240)
+        return Ran((direction, folder), done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def ok(self, *args, moved=None, says=(), **options):
+        ran = self.sync(*args, **options)
+        self.assertEqual(ran.code, 0, ran)
+        self.assertEqual(ran.out.count("\n"), 1, ran)
+        if moved is not None:
+            self.assertRegex(ran.out, rf"^(pulled|pushed) {moved} files? ", ran)
+        for words in [says] if isinstance(says, str) else says:
+            self.assertIn(words, ran.out + ran.err, ran)
+        return ran
+
+    def refused(self, *args, says, **options):
+        ran = self.sync(*args, **options)
+        self.assertEqual((ran.code, ran.out), (1, ""), ran)
+        self.assertRegex(ran.err, r"\Aerror: .+\nwhy:   .+\ntry:   .+\n\Z", ran)
+        for words in [says] if isinstance(says, str) else says:
+            self.assertIn(words, ran.err, ran)
+        self.assertNotIn(KEY[:12], ran.err)
+        return ran
+
+    def path(self, *parts):
+        return os.path.join(self.base, *parts)
+
+    def write(self, name, content, folder="work"):
+        path = self.path(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content)
+
+    def tree(self, folder="work"):
+        found = {}
+        for where, _, names in os.walk(self.path(folder)):
+            for name in names:
+                path = os.path.join(where, name)
+                with open(path, "rb") as file:
+                    found[os.path.relpath(path, self.path(folder))] = hashlib.sha256(file.read()).hexdigest()
+        return found
+
+    def test_there_and_back(self):
+        store = self.azurite()
+        big = os.urandom(MIB) * 70
+        self.write("big.bin", big)
+        self.write("whole.bin", os.urandom(3 * MIB + 1))
+        self.write("empty", b"")
+        self.write("a/b/c/deep.txt", b"deep")
+        for number, name in enumerate(("a b.txt", "grüße/日本.txt", "50% + & = ? # [x] 'q' \"d\" ~ <t> ; , : @ !$()*.txt", ".hidden", "a.b")):
+            self.write("odd/" + name, f"odd {number}".encode())
+        for number in range(60):
+            self.write(f"many/{number:03}", str(number).encode())
+        wanted = self.tree()
+        self.ok("push", moved=len(wanted), says="0 conflicts")
+        sizes = {name: os.path.getsize(self.path("work", name)) for name in wanted}
+        self.assertEqual(store.names(), sizes)
+        self.assertEqual(hashlib.sha256(store.ask("GET", "/data/big.bin")).hexdigest(), wanted["big.bin"])
+        self.ok("push", moved=0, says=f"{len(wanted)} unchanged")
+        self.ok("pull", moved=0, says=f"{len(wanted)} unchanged")
+
+        self.assertEqual(sorted(os.listdir(self.base)), ["store", "work", "work.sync", "work.sync.lock"])
+        for name in os.listdir(self.path("work")):
+            path = self.path("work", name)
+            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+        self.ok("pull", moved=len(wanted))
+        self.assertEqual(self.tree(), wanted)
+        self.ok("pull", "another", moved=len(wanted))
+        self.assertEqual(self.tree("another"), wanted)
+        # Without its notes a folder is compared by content.
+        os.remove(self.path("work.sync"))
+        self.ok("pull", moved=0, says=f"{len(wanted)} unchanged")
+        os.remove(self.path("work.sync"))
+        self.ok("push", moved=0, says=f"{len(wanted)} unchanged")
+
+    def test_both_sides_change(self):
+        store = self.azurite()
+        for name in ("both", "here", "there", "gone-here", "gone-there", "gone-there-changed", "touched", "sub/only"):
+            self.write(name, f"first {name}".encode())
+        self.ok("push", moved=8)
+        self.ok("pull", "other", moved=8)
+
+        self.write("both", b"here's version")
+        self.write("here", b"changed here")
+        self.write("gone-there-changed", b"changed, not gone")
+        self.write("new-here", b"new")
+        os.utime(self.path("work/touched"))
+        store.put("both", b"their version")
+        store.put("there", b"changed there")
+        store.put("new-there", b"new")
+        for name in ("gone-there", "gone-there-changed", "sub/only"):
+            store.ask("DELETE", "/data/" + name)
+        ran = self.ok("pull", moved=3, says=("1 conflict,", "2 deleted", "both had changed on both sides; the container's version won"))
+        self.assertIn("4 kept", ran.out)  # here, touched, new-here, gone-there-changed
+        self.assertFalse(os.path.exists(self.path("work/sub")))
+        with open(self.path("work/both")) as file:
+            self.assertEqual(file.read(), "their version")
+
+        os.remove(self.path("work/gone-here"))
+        ran = self.ok("push", moved=3, says=("1 deleted", "0 conflicts"))  # here, new-here, gone-there-changed
+        self.assertEqual(sorted(store.names()), ["both", "gone-there-changed", "here", "new-here", "new-there", "there", "touched"])
+        # The other folder has old versions of its own to send: what changed there is told.
+        self.write("here", b"another version", "other")
+        os.remove(self.path("other/there"))
+        ran = self.ok("push", "other", moved=1, says=("here had changed on both sides; the folder's version won", "1 kept", "0 deleted"))
+        self.assertEqual(store.ask("GET", "/data/here"), b"another version")
+        self.assertIn("there", store.names())
+        self.ok("pull", "other")
+        self.ok("pull")
+        self.assertEqual(self.tree(), self.tree("other"))
+        # Another folder at the same place removed nothing.
+        shutil.rmtree(self.path("work"))
+        before = store.names()
+        os.rename(self.path("other"), self.path("work"))
+        for name in ("both", "here"):
+            os.remove(self.path("work", name))
+        self.ok("push", moved=0, says="0 deleted")
+        self.assertEqual(store.names(), before)
+
+    def test_nothing_leads_out(self):
+        store = self.azurite()
+        self.write("ok", b"ok")
+        os.mkdir(self.path("outside"))
+        os.symlink(self.path("outside"), self.path("work/link"))
+        os.symlink("/etc/hostname", self.path("work/name"))
+        self.ok("push", moved=1, says=("link was left out: it is a link", "2 left out"))
+        self.assertEqual(list(store.names()), ["ok"])
+        store.put("link/in", b"x")
+        self.refused("pull", says="leads out of the folder")
+        self.assertEqual(os.listdir(self.path("outside")), [])
+        os.remove(self.path("work/link"))
+        store.ask("DELETE", "/data/link/in")
+        store.put("a\\b", b"x")
+        with contextlib.suppress(urllib.error.HTTPError):
+            store.put("..%2f..%2fescaped", b"x")
+        ran = self.ok("pull")
+        self.assertFalse(os.path.exists(self.path("../escaped")), ran)
+
+    def test_says_what_is_wrong(self):
+        store = self.azurite()
+        os.mkdir(self.path("work"))
+        wrong = base64.b64encode(b"another key").decode()
+        self.refused("push", key=wrong, says=("refuses the key of account devstoreaccount1", "AuthorizationFailure", "compare the key"))
+        self.refused("pull", key="not base64", says="it is not base64")
+        self.refused("pull", url="http://127.0.0.1:1", says="is not the address of a blob container")
+        self.refused("pull", says=("there is no container " + self.url, "ContainerNotFound", "a push makes it"))
+        self.write("a", b"a")
+        self.ok("push", url=store.url() + "?" + store.sas(), key="", moved=1)
+        self.write("b", b"b")
+        store.stop()
+        self.refused("push", says=("cannot reach http://127.0.0.1", "Connection refused", "see whether the store runs"))
+        store.start()
+        self.ok("push", moved=1)
+        self.assertEqual(sorted(store.names()), ["a", "b"])
+
+    def test_over_tls(self):
+        if not shutil.which("openssl"):
+            self.skipTest("openssl is not installed, and it makes the certificate")
+        cert, key = self.path("cert.pem"), self.path("key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=lab",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
+        store = self.azurite("--cert", cert, "--key", key)
+        self.url = store.url(scheme="https")
+        content = os.urandom(20 * MIB)
+        self.write("a", content)
+        self.write("b", b"")
+        self.refused("push", says=("its certificate is not trusted", "SSL_CERT_FILE"))
+        self.ok("push", moved=2, SSL_CERT_FILE=cert)
+        self.ok("pull", "other", moved=2, SSL_CERT_FILE=cert)
+        self.assertEqual(self.tree("other"), self.tree())
+
+
+if __name__ == "__main__":
+    unittest.main()
