@@ -23,6 +23,7 @@ constexpr const char* store_version = "2021-08-06";  // of the store's interface
 constexpr std::chrono::milliseconds pauses[] = {std::chrono::milliseconds(250), std::chrono::seconds(1),
                                                 std::chrono::seconds(4)};
 constexpr std::uint64_t slowest_rate = 64 << 10;  // bytes a second; what is slower has stopped
+constexpr std::uint64_t blocks_max = 50'000;      // of one blob
 constexpr std::size_t list_pages_max = 20'000;    // 100 million blobs
 
 using Query = std::vector<std::pair<std::string, std::string>>;
@@ -236,8 +237,9 @@ Result<BlobInfo> BlobContainer::Impl::put_blocks(const std::string& blob, int fi
   Md5 whole;
   std::string list = "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>";
   std::string block;
+  const std::uint64_t at_most = std::max(block_size, size / blocks_max + 1);
   for (std::uint64_t offset = 0; offset < size; offset += block.size()) {
-    block.resize(static_cast<std::size_t>(std::min(block_size, size - offset)));
+    block.resize(static_cast<std::size_t>(std::min(at_most, size - offset)));
     const ssize_t got = ::pread(file, block.data(), block.size(), static_cast<off_t>(offset));
     if (got < 0) return fail(system_error("cannot read " + blob, errno));
     if (got == 0) return fail(ErrorCode::conflict, blob + " became shorter while it was being sent");

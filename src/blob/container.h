@@ -14,7 +14,7 @@
 namespace slipway::blob {
 
 constexpr std::uint64_t single_put_max = 64ull << 20;  // larger files are sent in blocks
-constexpr std::uint64_t block_size = 8ull << 20;
+constexpr std::uint64_t block_size = 8ull << 20;       // and more for files over 390 GiB
 
 class BlobContainer {  // not thread-safe: each thread takes another()
  public:

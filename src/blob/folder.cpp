@@ -80,17 +80,22 @@ Result<void> Folder::walk(const Visit& visit) const {
   return {};
 }
 
-Result<std::vector<LocalFile>> Folder::list(std::vector<Skipped>& skipped) const {
+Result<std::vector<LocalFile>> Folder::list(std::vector<Skipped>& not_files) const {
   std::vector<LocalFile> files;
   auto walked = walk([&](const std::string& name, int, const std::string& part, const struct stat& status) {
     if (part.starts_with(partial_prefix)) return;
     if (S_ISREG(status.st_mode))
       files.push_back(describe(name, status));
     else
-      skipped.push_back({name, S_ISLNK(status.st_mode) ? "it is a link" : "it is not a file"});
+      not_files.push_back({name, S_ISLNK(status.st_mode) ? "it is a link" : "it is not a file"});
   });
   if (!walked) return fail(std::move(walked.error()));
   return files;
+}
+
+Result<void> Folder::flush() const {
+  if (::syncfs(root_.get()) != 0) return fail(system_error("cannot write the folder to disk", errno));
+  return {};
 }
 
 void Folder::remove_partial_files() const {

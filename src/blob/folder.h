@@ -16,8 +16,9 @@ class Folder {  // may be used by several threads at once
   static Result<Folder> open(const std::string& path);
 
   std::uint64_t identity() const;  // another folder at the same path has another
-  // Regular files, also in folders below. Links and devices are skipped and named.
-  Result<std::vector<LocalFile>> list(std::vector<Skipped>& skipped) const;
+  // Regular files, also in folders below. Links and devices are put aside.
+  Result<std::vector<LocalFile>> list(std::vector<Skipped>& not_files) const;
+  Result<void> flush() const;  // what was written is on disk
   // What a sync that was killed left behind.
   void remove_partial_files() const;
 

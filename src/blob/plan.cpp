@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "blob/names.h"
 
@@ -50,8 +51,21 @@ void drop_folders(Trios& trios, std::vector<Skipped>& skipped) {
 
 Trios collect(const Sides& sides, std::vector<Skipped>& skipped) {
   Trios trios;
+  std::set<std::string> closed;
+  for (const Skipped& item : sides.not_files) closed.insert(item.name);
+  skipped = sides.not_files;
+  const auto is_open = [&](const std::string& name) {
+    for (std::size_t end = name.find('/');; end = name.find('/', end + 1)) {
+      if (closed.contains(name.substr(0, end))) return false;
+      if (end == std::string::npos) return true;
+    }
+  };
   const auto is_usable = [&](const std::string& name) {
-    const auto trouble = trouble_with_name(name);
+    auto trouble = trouble_with_name(name);
+    if (!trouble && !is_open(name)) {
+      if (closed.contains(name)) return false;  // told already
+      trouble = "a folder above it is a link here";
+    }
     if (trouble) skipped.push_back({name, *trouble});
     return !trouble;
   };
@@ -61,7 +75,8 @@ Trios collect(const Sides& sides, std::vector<Skipped>& skipped) {
   }
   for (const LocalFile& file : sides.here)
     if (is_usable(file.name)) trios[file.name].here = &file;
-  for (const KnownFile& file : sides.known) trios[file.here.name].known = &file;
+  for (const KnownFile& file : sides.known)
+    if (is_open(file.here.name)) trios[file.here.name].known = &file;
   drop_folders(trios, skipped);
   return trios;
 }

@@ -50,7 +50,7 @@ struct Plan {
   std::vector<Action> actions;          // deletions first, so that a file may make way for a folder
   std::vector<std::string> kept_here;   // a pull: changed here and not there; a push will send them
   std::vector<std::string> kept_there;  // a push: removed here, but changed there since
-  std::vector<Skipped> skipped;         // names that cannot stand on both sides
+  std::vector<Skipped> skipped;         // names that cannot stand on both sides, and what is not a file here
   std::uint64_t unchanged = 0;
 };
 
@@ -58,6 +58,8 @@ struct Sides {
   std::vector<BlobInfo> there;
   std::vector<LocalFile> here;
   std::vector<KnownFile> known;
+  std::vector<Skipped>
+      not_files{};  // links and devices here: neither they nor what would be below them is touched
 };
 Plan plan_pull(const Sides& sides);
 // `removals_count`: files that are noted and not here were removed by someone, and are deleted there. Not so

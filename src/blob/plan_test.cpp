@@ -79,6 +79,19 @@ TEST(Plan, BadNamesAreLeftOut) {
   EXPECT_TRUE(plan_push(sides, {}).actions.empty());
 }
 
+TEST(Plan, LinksHereAreLeftAlone) {
+  Sides sides;
+  sides.there = {
+      {"link", "e", 1, ""}, {"link/in", "e", 1, ""}, {"folder/a", "e", 1, ""}, {"linked", "e", 1, ""}};
+  sides.known = {{{"link", 1, 1}, "e", "m"}, {{"folder/a", 1, 1}, "e", "m"}};
+  sides.not_files = {{"link", "it is a link"}, {"folder", "it is a link"}};
+  const Plan pulled = plan_pull(sides);
+  ASSERT_EQ(pulled.actions.size(), 1u);
+  EXPECT_EQ(pulled.actions[0].name, "linked");
+  EXPECT_EQ(pulled.skipped.size(), 4u);
+  EXPECT_TRUE(plan_push(sides, {}).actions.empty());  // a file that became a link was not removed
+}
+
 TEST(Plan, FoldersOfTheStoreAreNoFiles) {
   Sides sides;
   sides.there = {{"a", "e", 0, ""}, {"a/b", "e", 1, ""}, {"c/", "e", 0, ""},

@@ -55,7 +55,7 @@ TEST(Address, IsTakenApart) {
   EXPECT_EQ(in_host.account, "lab");
   EXPECT_EQ(in_host.path, "/data");
   EXPECT_TRUE(in_host.url.is_secure);
-  EXPECT_EQ(in_host.name(), "https://lab.blob.core.windows.net:443/data");
+  EXPECT_EQ(in_host.name(), "https://lab.blob.core.windows.net/data");
   const auto in_path = parse_container_address("http://127.0.0.1:10000/devstoreaccount1/data/").value();
   EXPECT_EQ(in_path.account, "devstoreaccount1");
   EXPECT_EQ(in_path.path, "/devstoreaccount1/data");

@@ -72,9 +72,10 @@ void Sync::load() {
 
 Result<Sides> Sync::look(std::vector<BlobInfo> there) {
   folder_.remove_partial_files();
-  auto here = folder_.list(report_.skipped);
+  Sides sides{.there = std::move(there), .here = {}, .known = {}};
+  auto here = folder_.list(sides.not_files);
   if (!here) return fail(std::move(here.error()));
-  Sides sides{.there = std::move(there), .here = std::move(*here), .known = {}};
+  sides.here = std::move(*here);
   for (const auto& [name, file] : known_) sides.known.push_back(file);
   return sides;
 }
@@ -83,7 +84,7 @@ Result<SyncReport> Sync::carry_out(Plan plan) {
   report_.unchanged = plan.unchanged;
   report_.kept = std::move(plan.kept_here);
   std::move(plan.kept_there.begin(), plan.kept_there.end(), std::back_inserter(report_.kept));
-  std::move(plan.skipped.begin(), plan.skipped.end(), std::back_inserter(report_.skipped));
+  report_.skipped = std::move(plan.skipped);
   const auto moved = move_all(plan.actions);
   const auto saved = save();  // also what was done before something failed
   if (!moved) return fail(moved.error());
@@ -234,6 +235,8 @@ void Sync::count(const BlobInfo& moved, bool is_conflict) {
 }
 
 Result<void> Sync::save() {
+  // A file that is noted must not be found short after a power cut: it would count as changed, and be sent.
+  if (auto flushed = folder_.flush(); !flushed) return flushed;
   SyncState state{.container = container_.name(), .folder = folder_.identity(), .files = {}};
   for (const auto& [name, file] : known_) state.files.push_back(file);
   return write_file_durably(state_path_, format_state(state));

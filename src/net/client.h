@@ -17,10 +17,10 @@ namespace slipway::net {
 struct Url {
   std::string host;
   std::uint16_t port = 80;
-  std::string path;        // without a trailing slash; usually empty
-  bool is_secure = false;  // https
-  std::string authority() const;
-  std::string origin() const;  // http://127.0.0.1:8470
+  std::string path;               // without a trailing slash; usually empty
+  bool is_secure = false;         // https
+  std::string authority() const;  // host:port; of https without its usual port
+  std::string origin() const;     // http://127.0.0.1:8470
 };
 // http://127.0.0.1:8470, http://[::1]:8470, or host:port.
 Result<Url> parse_url(std::string_view text);

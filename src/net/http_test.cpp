@@ -109,7 +109,7 @@ TEST(Http, ParsesUrls) {
 }
 
 TEST(Http, ParsesUrlsOfTheWeb) {
-  EXPECT_EQ(parse_web_url("https://lab.example/data").value().origin(), "https://lab.example:443");
+  EXPECT_EQ(parse_web_url("https://lab.example/data").value().origin(), "https://lab.example");
   EXPECT_EQ(parse_web_url("https://lab.example:8443").value().origin(), "https://lab.example:8443");
   EXPECT_EQ(parse_web_url("http://lab.example").value().origin(), "http://lab.example:80");
   EXPECT_FALSE(parse_web_url("ftp://lab.example"));

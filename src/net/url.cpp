@@ -8,6 +8,7 @@ namespace slipway::net {
 
 std::string Url::authority() const {
   const bool is_ipv6 = host.find(':') != std::string::npos;
+  if (is_secure && port == 443) return is_ipv6 ? fmt::format("[{}]", host) : host;
   return is_ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
