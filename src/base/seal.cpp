@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/encoding.h"
 #include "base/file.h"
 
 namespace slipway {
@@ -25,23 +26,6 @@ Context make_context() { return {EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free}; }
 unsigned char* bytes(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
 const unsigned char* bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-std::string encode(std::string_view raw) {
-  std::string text((raw.size() + 2) / 3 * 4 + 1, '\0');
-  text.resize(
-      static_cast<std::size_t>(EVP_EncodeBlock(bytes(text), bytes(raw), static_cast<int>(raw.size()))));
-  return text;
-}
-
-std::optional<std::string> decode(std::string_view text) {
-  if (text.size() % 4 != 0 || text.size() > (64u << 20)) return std::nullopt;
-  std::string raw(text.size() / 4 * 3, '\0');
-  if (EVP_DecodeBlock(bytes(raw), bytes(text), static_cast<int>(text.size())) < 0) return std::nullopt;
-  std::size_t padding = 0;
-  while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
-  raw.resize(raw.size() - padding);
-  return raw;
 }
 
 Error not_ours() {
@@ -89,12 +73,12 @@ std::string Sealer::seal(std::string_view clear) const {
   SLIPWAY_CHECK(EVP_EncryptFinal_ex(context.get(), at + nonce_size + size, &size) == 1);
   SLIPWAY_CHECK(EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_GET_TAG, tag_size,
                                     at + nonce_size + clear.size()) == 1);
-  return std::string(mark) + encode(raw);
+  return std::string(mark) + format_base64(raw);
 }
 
 Result<std::string> Sealer::unseal(std::string_view sealed) const {
   if (!is_sealed(sealed)) return fail(not_ours());
-  std::optional<std::string> raw = decode(sealed.substr(mark.size()));
+  std::optional<std::string> raw = parse_base64(sealed.substr(mark.size()));
   if (!raw || raw->size() < nonce_size + tag_size) return fail(not_ours());
   const std::size_t length = raw->size() - nonce_size - tag_size;
   std::string clear(length, '\0');
