@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
 
@@ -93,6 +94,21 @@ Result<std::string> Sealer::unseal(std::string_view sealed) const {
   unsigned char nothing[tag_size];
   if (EVP_DecryptFinal_ex(context.get(), nothing, &size) != 1) return fail(not_ours());
   return clear;
+}
+
+std::string Sealer::sign(std::string_view text) const {
+  // Never the text alone: what is signed for one purpose must not pass for another.
+  const std::string named = "slipway signature:" + std::string(text);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> code{};
+  unsigned size = 0;
+  SLIPWAY_CHECK(HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()),
+                     bytes(std::string_view(named)), named.size(), code.data(), &size) != nullptr);
+  std::string hex;
+  for (unsigned i = 0; i < size; ++i) {
+    hex += "0123456789abcdef"[code[i] >> 4];
+    hex += "0123456789abcdef"[code[i] & 15];
+  }
+  return hex;
 }
 
 }  // namespace slipway

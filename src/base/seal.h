@@ -21,6 +21,8 @@ class Sealer {
 
   std::string seal(std::string_view clear) const;
   Result<std::string> unseal(std::string_view sealed) const;
+  // HMAC-SHA-256 in hexadecimal: what only the holder of the key can have written.
+  std::string sign(std::string_view text) const;
 
  private:
   using Key = std::array<unsigned char, 32>;
