@@ -62,12 +62,35 @@ std::optional<Api::Identity> Api::identify(const net::Request& request) const {
   return std::nullopt;
 }
 
+Face* Api::face_of(const net::Request& request) const {
+  for (const auto& face : faces_)
+    if (face->answers(request.path)) return face.get();
+  return nullptr;
+}
+
+FaceTools Api::face_tools() {
+  return {loop_,
+          control_,
+          clock_,
+          options_.data,
+          *options_.sealer,
+          [this](const std::string& folder) { return files_here(folder, watcher_); },
+          [this](const std::string& workspace, const std::string& node, const std::string& folder) {
+            return files_on_node(sessions_, workspace, node, folder);
+          },
+          [this](const Call& call, const std::shared_ptr<FileSource>& source, const std::string& path) {
+            send_file(call, source, path, 0);
+          }};
+}
+
 net::BodyPolicy Api::policy(const net::Request& head) {
   net::BodyPolicy policy;
   policy.size_max = body_max;
-  if (head.path != "/healthz" && !identify(head)) {  // not a byte of a stranger's body is read
+  const Face* face = face_of(head);
+  const bool is_open = face ? face->is_open(head.path) : head.path == "/healthz";
+  if (!is_open && !identify(head)) {  // not a byte of a stranger's body is read
     ++unauthorized_;
-    policy.refuse = unauthorized();
+    policy.refuse = face ? face->unauthorized() : unauthorized();
     return policy;
   }
   if (head.method == "PUT" && head.path.starts_with("/v1/blobs/")) {
@@ -81,6 +104,15 @@ void Api::handle(std::shared_ptr<net::Exchange> exchange) {
   Call call(loop_, std::move(exchange));
   const net::Request& request = call.request();
   const auto identity = identify(request);
+  if (Face* face = face_of(request)) {
+    if (!identity && !face->is_open(request.path)) return call.send(face->unauthorized());
+    if (identity) {
+      ++requests_;
+      call.caller = identity->caller;
+      call.role = identity->role;
+    }
+    return face->handle(call);
+  }
   if (!identity && request.path != "/healthz")
     return call.send(unauthorized());  // revoked while its body was read
   const Router::Match match = router_.find(request.method, request.path);
@@ -113,7 +145,7 @@ void Api::handle(std::shared_ptr<net::Exchange> exchange) {
 void Api::carry_out(control::Outputs outputs) {
   for (auto& [session, message] : outputs.messages) {
     if (auto* orders = std::get_if<Orders>(&message); orders && has_secrets(*orders))
-      open_secrets(options_.sealer, *orders);
+      open_secrets(*options_.sealer, *orders);
     sessions_.send(session, message);
   }
   for (const auto& [session, why] : outputs.closed) sessions_.close(session, why);

@@ -10,6 +10,7 @@
 
 #include "api/blobs.h"
 #include "api/events.h"
+#include "api/face.h"
 #include "api/file_source.h"
 #include "api/node_sessions.h"
 #include "api/router.h"
@@ -28,7 +29,8 @@ struct ApiOptions {
   std::string nonce;  // what that file says
   TimePoint started_at{};
   std::function<void(bool keep_running)> stop;  // asked for over the API
-  Sealer sealer = Sealer::for_now();
+  // Of the data folder.
+  std::shared_ptr<const Sealer> sealer = std::make_shared<const Sealer>(Sealer::for_now());
 };
 
 class Api {
@@ -43,6 +45,10 @@ class Api {
   void cut_all_sessions(const std::string& why) { sessions_.close_all(why); }
   void set_tokens(std::vector<TokenRecord> tokens) { tokens_ = std::move(tokens); }
   void set_url(std::string url) { url_ = std::move(url); }
+
+  // What a face is built from, and its place among the paths: it is asked before the routes here are.
+  FaceTools face_tools();
+  void add_face(std::unique_ptr<Face> face) { faces_.push_back(std::move(face)); }
 
   const Router& router() const { return router_; }
   Worker& worker() { return worker_; }
@@ -65,6 +71,7 @@ class Api {
     Role role = Role::viewer;
   };
   std::optional<Identity> identify(const net::Request& request) const;
+  Face* face_of(const net::Request& request) const;
 
   // Runs `work` as a change of the control state; its result is rendered and sent once it is saved.
   template <class T>
@@ -127,6 +134,7 @@ class Api {
   ApiOptions options_;
   std::string url_;
   Router router_;
+  std::vector<std::unique_ptr<Face>> faces_;
   EventHub hub_;
   NodeSessions sessions_;
   BlobStore blobs_;

@@ -104,8 +104,8 @@ void Api::send_file(const Call& call, const std::shared_ptr<FileSource>& source,
                     std::uint32_t attempt) {
   source->size(path, [this, call, source, path, attempt](Result<std::uint64_t> size) {
     if (!size) return call.send(problem(size.error()));
-    net::Headers headers{{"Content-Type", "application/octet-stream"},
-                         {"X-Slipway-Attempt", std::to_string(attempt)}};
+    net::Headers headers{{"Content-Type", "application/octet-stream"}};
+    if (attempt > 0) headers.emplace_back("X-Slipway-Attempt", std::to_string(attempt));
     const auto part = part_of(call, *size, headers);
     if (!part) return;
     auto file = source->open_here(path);

@@ -166,7 +166,7 @@ void Api::add_job_routes() {
   router_.add("POST", "/v1/jobs", Role::member, [this](const Call& call) {
     auto spec = spec_of(call.request());
     if (!spec) return call.send(problem(spec.error()));
-    seal_secrets(options_.sealer, *spec);
+    seal_secrets(*options_.sealer, *spec);
     const std::string key = call.request().header("Idempotency-Key").value_or("");
     if (key.size() > 256)
       return call.send(

@@ -22,7 +22,7 @@ void Api::add_pool_routes() {
   router_.add("POST", "/v1/pools", Role::member, [this](const Call& call) {
     auto wish = wire::parse_pool_request(call.request().body);
     if (!wish) return call.send(problem(wish.error()));
-    seal_secrets(options_.sealer, *wish);
+    seal_secrets(*options_.sealer, *wish);
     change<PoolView>(
         call, [call, wish = *wish](Controller& c) { return c.create_pool(call.caller, wish); },
         [](const PoolView& view) {
@@ -39,7 +39,7 @@ void Api::add_pool_routes() {
   router_.add("PATCH", "/v1/pools/{pool}", Role::member, [this](const Call& call) {
     auto wish = wire::parse_pool_request(call.request().body);
     if (!wish) return call.send(problem(wish.error()));
-    seal_secrets(options_.sealer, *wish);
+    seal_secrets(*options_.sealer, *wish);
     change<PoolView>(
         call,
         [call, wish = *wish](Controller& c) { return c.resize_pool(call.caller, call.part("pool"), wish); },
