@@ -16,7 +16,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/seal.h"
 #include "base/sha256.h"
+#include "compat/batchai/face.h"
 #include "container/engines.h"
 #include "control/loop.h"
 #include "net/client.h"
@@ -107,6 +109,19 @@ Result<void> ensure_token(const std::string& file, const TokenRecord& wanted, st
   return {};
 }
 
+bool is_set(const char* name, std::string_view value) {
+  const char* found = std::getenv(name);
+  return found && value == found;
+}
+
+batchai::FaceOptions batchai_options(const Resources& machine) {
+  batchai::FaceOptions options;
+  options.machine = machine;
+  options.containers_on_host = is_set("SLIPWAY_BATCHAI_CONTAINERS", "host");
+  options.always_accepts = is_set("SLIPWAY_BATCHAI_FORCE_202", "1");
+  return options;
+}
+
 class Service {
  public:
   explicit Service(const cli::UpOptions& options) : options_(options), effects_(loop_) {}
@@ -191,10 +206,11 @@ class Service {
     control_ = std::make_unique<control::Loop>(*store_, settings, clock_, effects_);
     auto sealer = Sealer::open(data_ + "/secret.key");
     if (!sealer) return fail(sealer.error());
-    api_ = std::make_unique<api::Api>(
-        loop_, *control_, clock_,
-        api::ApiOptions{data_, probe_name, nonce_, clock_.now(),
-                        [this](bool keep_running) { stop(keep_running); }, *sealer});
+    api_ = std::make_unique<api::Api>(loop_, *control_, clock_,
+                                      api::ApiOptions{data_, probe_name, nonce_, clock_.now(),
+                                                      [this](bool keep_running) { stop(keep_running); },
+                                                      std::make_shared<const Sealer>(std::move(*sealer))});
+    api_->add_face(batchai::make_face(api_->face_tools(), batchai_options(settings.machine.total)));
     api_->set_tokens(tokens_);
     api_->set_url(url_);
     local_ = std::make_unique<provision::LocalProvisioner>(

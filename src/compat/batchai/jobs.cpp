@@ -1,0 +1,163 @@
+// Jobs.
+#include <fmt/format.h>
+
+#include "compat/batchai/layout.h"
+#include "compat/batchai/service.h"
+#include "compat/batchai/translate.h"
+
+namespace slipway::batchai {
+namespace {
+
+Answer<JobRecord> existing(const Registry& registry, const Place& place) {
+  if (auto in = registry.in_experiment(place); !in) return refuse(in.error());
+  auto found = registry.job(place);
+  if (!found) return refuse(found.error());
+  if (!*found) return refuse(not_found(Noun::job, place.name));
+  return **found;
+}
+
+Answer<Reply> shown(const Registry& registry, const JobRecord& job,
+                    std::optional<Operation::Kind> work = {}) {
+  auto view = registry.view(job);
+  if (!view) return refuse(view.error());
+  return Reply{200, render_job(*view), work};
+}
+
+bool allows_host(const FolderRecord* workspace) {
+  if (!workspace) return false;
+  const auto found = workspace->tags.find(std::string(tag::user) + "slipway.containers");
+  return found != workspace->tags.end() && same_word(found->second, "host");
+}
+
+Answer<Reply> terminate(Registry& registry, const Place& place) {
+  auto job = existing(registry, place);
+  if (!job) return refuse(job.error());
+  if (is_terminal(job->state)) return Reply{200, {}, {}};
+  if (auto ended = registry.controller().cancel(registry.caller(), job->id, "it was terminated by its user");
+      !ended)
+    return refuse(fault_of(ended.error()));
+  return Reply{200, {}, Operation::Kind::terminate};
+}
+
+}  // namespace
+
+Answer<Reply> Service::put_job(Registry& registry, const Asked& asked, const Value& body,
+                               const std::string& uuid) {
+  const Place& place = asked.target.place;
+  make_default(registry, asked);
+  auto in = registry.in_experiment(place);
+  if (!in) return refuse(in.error());
+  if (registry.is_going(Noun::workspace, place))
+    return refuse(is_being_deleted(Noun::workspace, place.workspace));
+  if (registry.is_going(Noun::experiment, place))
+    return refuse(is_being_deleted(Noun::experiment, place.experiment));
+  if (registry.is_going(Noun::job, place)) return refuse(is_being_deleted(Noun::job, place.name));
+  auto known = registry.job(place);
+  if (!known) return refuse(known.error());
+  if (*known) {
+    if ((*known)->tags.at(tag::print) == tools_.sealer.sign("body:" + format(body)))
+      return shown(registry, **known, Operation::Kind::create);
+    return refuse(
+        409, "JobAlreadyExists",
+        fmt::format("the job {} exists already, and asks for something else; delete it first, or choose "
+                    "another name",
+                    place.name));
+  }
+  const std::string cluster_id = text_at(body, "properties.cluster.id");
+  const auto target = parse_id(cluster_id);
+  const auto cluster =
+      target && target->noun == Noun::cluster ? registry.cluster(target->place) : std::nullopt;
+  if (!cluster) {
+    Fault fault = not_found(Noun::cluster, target ? target->place.name : cluster_id.substr(0, 300));
+    fault.target = "properties.cluster.id";
+    return refuse(fault);
+  }
+  if (cluster->pool.deleting) return refuse(is_being_deleted(Noun::cluster, target->place.name));
+  const FileServers servers = registry.servers_of(find(body, "properties.mountVolumes"));
+  JobContext context{*in, uuid, cluster->pool, false, servers, tools_.sealer};
+  auto spec = translate_job(body, context);
+  if (!spec) return refuse(spec.error());
+  auto& controller = registry.controller();
+  auto submitted = controller.submit(registry.caller(), *spec, "");
+  const std::string image = spec->tasks.front().container.image;
+  if (!submitted && !image.empty() && submitted.error().code == ErrorCode::invalid) {
+    // Where it can be taken without its container, that no engine is there was what stood in the way.
+    const Error why = submitted.error();
+    context.on_host = true;
+    auto on_host = translate_job(body, context);
+    if (!on_host) return refuse(on_host.error());
+    const bool allowed = options_.containers_on_host || allows_host(registry.folder(Noun::workspace, place));
+    submitted = controller.submit(
+        registry.caller(),
+        allowed ? *on_host
+                : without_engine(*on_host, image, why.hint.empty() ? why.what : why.what + "; " + why.hint),
+        "");
+  }
+  if (!submitted) return refuse(fault_of(submitted.error()));
+  return shown(registry, submitted->job, Operation::Kind::create);
+}
+
+Answer<Reply> Service::list_jobs(Registry& registry, const Asked& asked, std::uint32_t limit) {
+  const Place& place = asked.target.place;
+  if (auto in = registry.in_experiment(place); !in) return refuse(in.error());
+  std::optional<JobId> after;
+  if (const auto token = asked.call.parameter("$skiptoken")) after = parse_job_id(*token);
+  auto jobs = registry.controller().jobs_by_tag(registry.caller(), tag::experiment,
+                                                key_of(Noun::experiment, place), after, limit + 1);
+  if (!jobs) return refuse(fault_of(jobs.error()));
+  Value items = list_value();
+  for (const JobRecord& one : *jobs) {
+    if (items.items.size() == limit) break;
+    auto view = registry.view(one);
+    if (!view) return refuse(view.error());
+    items.items.push_back(render_job(*view));
+  }
+  Value body = object_value({{"value", std::move(items)}});
+  if (jobs->size() > limit)
+    set(body, "nextLink", text_value(next_link(asked, to_string((*jobs)[limit - 1].id))));
+  return Reply{200, std::move(body), {}};
+}
+
+void Service::jobs(const Asked& asked) {
+  const std::string method = asked.request().method;
+  const Place place = asked.target.place;
+  const std::string& action = asked.target.action;
+  if (asked.target.is_list) {
+    const auto limit = number_of(asked, "maxresults", 1, 1000, 1000);
+    if (!limit) return send(asked.call, response_of(limit.error()));
+    return read(asked, [this, asked, limit = *limit](Registry& registry) {
+      return list_jobs(registry, asked, limit);
+    });
+  }
+  if (action == "terminate")
+    return change(asked, [place](Registry& registry) { return terminate(registry, place); });
+  if (action == "listOutputFiles") return list_outputs(asked);
+  if (action == "listRemoteLoginInformation")
+    return read(asked, [this, asked, place](Registry& registry) -> Answer<Reply> {
+      auto job = existing(registry, place);
+      if (!job) return refuse(job.error());
+      auto view = registry.view(*job);
+      if (!view) return refuse(view.error());
+      Page page;
+      if (!view->attempts.empty())
+        for (const std::string& name : view->attempts.back().node_names)
+          if (auto node = registry.controller().node(registry.caller(), name); node && is_present(node->node))
+            page.items.push_back({name, [one = node->node]() -> Answer<Value> { return render_login(one); }});
+      return list(asked, std::move(page));
+    });
+  if (method == "GET" || method == "HEAD")
+    return read(asked, [place](Registry& registry) -> Answer<Reply> {
+      auto job = existing(registry, place);
+      if (!job) return refuse(job.error());
+      return shown(registry, *job);
+    });
+  if (method != "PUT") return send(asked.call, response_of(method_unknown(asked)));
+  auto body = accept_body(Body::job, asked.request().body);
+  if (!body) return send(asked.call, response_of(body.error()));
+  complete_job(*body);
+  change(asked, [this, asked, body = *body, uuid = new_uuid()](Registry& registry) {
+    return put_job(registry, asked, body, uuid);
+  });
+}
+
+}  // namespace slipway::batchai

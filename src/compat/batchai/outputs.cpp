@@ -1,0 +1,179 @@
+// The files a job left in its output directories: listed, and read by signed links.
+#include <fmt/format.h>
+
+#include "compat/batchai/layout.h"
+#include "compat/batchai/links.h"
+#include "compat/batchai/service.h"
+#include "compat/batchai/translate.h"
+#include "domain/layout.h"
+
+namespace slipway::batchai {
+namespace {
+
+std::string tag_of(const JobRecord& job, const char* name) {
+  const auto found = job.tags.find(name);
+  return found == job.tags.end() ? "" : found->second;
+}
+
+Fault not_on_mount(const std::string& directory, const std::string& why) {
+  return {
+      400,
+      "OutputDirectoryNotFound",
+      fmt::format("The specified outputDirectoryId {} is not present on a mount root: {}", directory, why),
+      "outputdirectoryid",
+      {}};
+}
+
+// The id as the job spells it, and its path.
+Answer<std::pair<std::string, std::string>> directory_of(const JobRecord& job, const std::string& asked) {
+  const Value folders = parse_stored(tag_of(job, tag::folders));
+  std::string known;
+  for (const auto& [id, path] : folders.fields) {
+    if (same_word(id, asked)) return std::pair(id, path.text);
+    known += (known.empty() ? "" : ", ") + id;
+  }
+  return refuse(not_on_mount(asked.substr(0, 100), fmt::format("this job has {}", known)));
+}
+
+}  // namespace
+
+Answer<Service::Ground> Service::find_outputs(Registry& registry, const JobRecord& job,
+                                              const std::string& directory) const {
+  auto folder = directory_of(job, directory);
+  if (!folder) return refuse(folder.error());
+  const std::vector<Mount> mounts = parse_mounts(tag_of(job, tag::mounts));
+  const auto found = find_mount(mounts, folder->second);
+  if (!found) return refuse(not_on_mount(directory, folder->second));
+  const Mount& mount = *found->mount;
+  const std::string inside = join_path(mount.folder, found->path);
+  std::string node;
+  bool is_here = true;
+  auto attempts = registry.controller().store().attempts({job.id, 0, 0});
+  if (attempts && !attempts->empty()) {
+    node = attempts->back().node_names.front();
+    const auto known = registry.controller().node(registry.caller(), node);
+    is_here = !known || known->node.local || known->node.shares_storage;
+  }
+  switch (mount.kind) {
+    case MountKind::datastore: {
+      const auto store = registry.controller().datastore(registry.caller(), mount.what);
+      if (store && !store->path.empty()) return Ground{store->path, "", inside};
+      return Ground{tools_.data + "/" + datastore_folder(job.workspace, mount.what), "", inside};
+    }
+    case MountKind::shared:
+      return Ground{tools_.data + "/" + shared_folder(job.workspace, job.id), "", inside};
+    case MountKind::scratch:
+      if (node.empty()) return Ground{};  // nothing ran yet
+      if (is_here) return Ground{tools_.data + "/" + scratch_folder(job.workspace, job.id, node), "", inside};
+      return Ground{scratch_folder(job.workspace, job.id, node), node, inside};
+    case MountKind::path:
+      if (is_here) return Ground{mount.what, "", inside};
+      return refuse(not_on_mount(directory, fmt::format("it lies in {} of node {}", mount.what, node)));
+    case MountKind::command: break;
+  }
+  return refuse(not_on_mount(
+      directory, fmt::format("'{}' mounts it on the nodes, where this service cannot read it", mount.what)));
+}
+
+Service::Spot Service::open(const control::Caller& caller, const Ground& ground) const {
+  if (!ground.node.empty())
+    return {tools_.files_on_node(caller.workspace, ground.node, ground.folder), ground.path};
+  return {tools_.files_here(ground.folder), ground.path};
+}
+
+void Service::list_outputs(const Asked& asked) {
+  const auto directory = asked.call.parameter("outputdirectoryid");
+  const auto minutes = number_of(asked, "linkexpiryinminutes", 5, 600, 60);
+  const auto limit = number_of(asked, "maxresults", 1, 1000, 1000);
+  if (!directory || directory->empty())
+    return send(asked.call,
+                response_of({400,
+                             "InvalidParameter",
+                             "outputdirectoryid is required: stdouterr, or an id of outputDirectories",
+                             "outputdirectoryid",
+                             {}}));
+  if (!minutes) return send(asked.call, response_of(minutes.error()));
+  if (!limit) return send(asked.call, response_of(limit.error()));
+  std::string inner = asked.call.parameter("directory").value_or(".");
+  if (inner == ".") inner.clear();
+  if (("/" + inner + "/").find("/../") != std::string::npos)
+    return send(asked.call,
+                response_of({400, "InvalidParameter", "directory leads out with '..'", "directory", {}}));
+  inner = join_path("", inner);
+  const TimePoint expiry = tools_.clock.now() + Duration(std::int64_t{*minutes} * 60'000'000);
+
+  tools_.control.read([this, asked, directory = *directory, inner, expiry](Controller& controller) {
+    Registry registry(controller, asked.call.caller);
+    const Place& place = asked.target.place;
+    struct Outputs {
+      JobRecord job;
+      Ground ground;
+      std::string id;
+    };
+    auto answer = std::make_shared<Answer<Outputs>>([&]() -> Answer<Outputs> {
+      if (auto in = registry.in_experiment(place); !in) return refuse(in.error());
+      auto job = registry.job(place);
+      if (!job) return refuse(job.error());
+      if (!*job) return refuse(not_found(Noun::job, place.name));
+      auto id = directory_of(**job, directory);
+      if (!id) return refuse(id.error());
+      auto ground = find_outputs(registry, **job, directory);
+      if (!ground) return refuse(ground.error());
+      return Outputs{**job, *ground, id->first};
+    }());
+    tools_.loop.post([this, asked, inner, expiry, answer] {
+      if (!*answer) return send(asked.call, response_of(answer->error()));
+      const Outputs& found = **answer;
+      if (found.ground.folder.empty())
+        return finish(asked, Reply{200, object_value({{"value", list_value()}}), {}});
+      const Spot spot = open(asked.call.caller, found.ground);
+      const std::string path = join_path(spot.path, inner);
+      spot.source->list(path, [this, asked, inner, expiry, answer,
+                               source = spot.source](Result<std::vector<api::FileItem>> items) {
+        Page page;
+        if (items)  // one that is not there yet is empty
+          for (const api::FileItem& item : *items) {
+            const std::string name = item.path.substr(item.path.rfind('/') + 1);
+            if (item.kind != "file" && item.kind != "folder") continue;
+            page.items.push_back(
+                {name, [this, asked, inner, expiry, answer, item, name]() -> Answer<Value> {
+                   if (item.kind == "folder")
+                     return object_value({{"name", text_value(name)}, {"fileType", text_value("directory")}});
+                   const Link link{(*answer)->job.workspace, (*answer)->job.id, (*answer)->id,
+                                   join_path(inner, name)};
+                   return object_value(
+                       {{"name", text_value(name)},
+                        {"fileType", text_value("file")},
+                        {"downloadUrl", text_value(asked.base + sign_link(link, expiry, tools_.sealer))},
+                        {"properties", object_value({{"lastModified", time_value(item.modified_at)},
+                                                     {"contentLength", number_value(static_cast<std::int64_t>(
+                                                                           item.size))}})}});
+                 }});
+          }
+        finish(asked, list(asked, std::move(page)));
+      });
+    });
+  });
+}
+
+void Service::download(const api::Call& call) {
+  if (call.request().method != "GET" && call.request().method != "HEAD")
+    return send(call, response_of({405, "MethodNotAllowed", "a link can only be read", "", {}}));
+  auto link = open_link(call.request().path, tools_.clock.now(), tools_.sealer);
+  if (!link) return send(call, response_of(link.error()));
+  tools_.control.read([this, call, link = *link](Controller& controller) {
+    Registry registry(controller, {"link", link.workspace});
+    auto answer = std::make_shared<Answer<Ground>>([&]() -> Answer<Ground> {
+      auto job = controller.find_job({"link", link.workspace}, to_string(link.job));
+      if (!job) return refuse(fault_of(job.error()));
+      return find_outputs(registry, *job, link.directory);
+    }());
+    tools_.loop.post([this, call, link, answer] {
+      if (!*answer) return send(call, response_of(answer->error()));
+      const Spot spot = open({"link", link.workspace}, **answer);
+      tools_.send_file(call, spot.source, join_path(spot.path, link.path));
+    });
+  });
+}
+
+}  // namespace slipway::batchai

@@ -1,0 +1,61 @@
+#pragma once
+// Batch AI's resources in the control plane: found, made, deleted. Every function runs within a turn.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compat/batchai/paths.h"
+#include "compat/batchai/render.h"
+#include "compat/batchai/tree.h"
+#include "control/controller.h"
+
+namespace slipway::batchai {
+
+class Registry {
+ public:
+  Registry(control::Controller& controller, const control::Caller& caller)
+      : controller_(controller), caller_(caller) {}
+
+  // The folders that experiments, jobs and the rest are in; with the casing they were made with.
+  Answer<Place> in_workspace(const Place& asked) const;
+  Answer<Place> in_experiment(const Place& asked) const;
+  const FolderRecord* folder(Noun noun, const Place& place) const;
+  std::vector<FolderRecord> folders(Noun noun, const std::string& prefix) const;
+  std::string location(const Place& place) const;
+
+  std::optional<PoolView> cluster(const Place& place) const;
+  std::vector<PoolView> clusters(const Place& workspace) const;
+  Value show(const PoolView& pool) const;
+  std::string free_pool_name(const Place& place) const;
+  std::string free_datastore_name(const Place& place) const;
+
+  Answer<std::optional<JobRecord>> job(const Place& place) const;
+  Answer<JobView> view(const JobRecord& job) const;
+  // Datastores of the file servers that these volumes name.
+  std::map<std::string, std::string> servers_of(const Value* volumes) const;
+
+  // Deleting: what has to go is marked, and goes step by step.
+  bool is_going(Noun noun, const Place& place) const;
+  Answer<bool> remove(Noun noun, const Place& place);  // false: it is not there
+  // Takes what can be taken of what is marked; true while something is left.
+  bool sweep();
+  // Whether a resource, to be deleted, is gone.
+  bool is_gone(Noun noun, const Place& place) const;
+
+  control::Controller& controller() const { return controller_; }
+  const control::Caller& caller() const { return caller_; }
+
+ private:
+  void mark(Noun noun, const Place& place);
+  Answer<bool> remove_jobs(const Place& experiment);
+  bool sweep_one(Noun noun, const Place& place);  // true: it is done
+  void drop_server(const FolderRecord& server);
+
+  control::Controller& controller_;
+  control::Caller caller_;
+};
+
+std::string noun_word(Noun noun);  // job, as marks and operations call it
+Noun noun_of(std::string_view word);
+
+}  // namespace slipway::batchai

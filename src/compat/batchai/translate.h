@@ -1,0 +1,68 @@
+#pragma once
+// Bodies that were accepted, as what the core is asked for. Pure: no clock, no randomness, no controller.
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/seal.h"
+#include "compat/batchai/body.h"
+#include "compat/batchai/layout.h"
+#include "compat/batchai/paths.h"
+#include "domain/job.h"
+#include "domain/pool.h"
+
+namespace slipway::batchai {
+
+// What pools and jobs are tagged with, to be found again.
+namespace tag {
+inline constexpr const char* id = "batchai.id";                  // of a pool: key of its cluster
+inline constexpr const char* job = "batchai.job";                // key of the job
+inline constexpr const char* experiment = "batchai.experiment";  // of a job: key of its experiment
+inline constexpr const char* cluster = "batchai.cluster";        // of a job: key of its cluster
+inline constexpr const char* body = "batchai.body";              // without secrets
+inline constexpr const char* print = "batchai.print";            // of the body with them
+inline constexpr const char* uuid = "batchai.uuid";
+inline constexpr const char* place = "batchai.place";          // sub/rg/ws/…, as first written
+inline constexpr const char* folders = "batchai.folders";      // of a job: where its outputs go
+inline constexpr const char* mounts = "batchai.mounts";        // of a job: what lies under its mount root
+inline constexpr const char* no_engine = "batchai.no_engine";  // of a job: why its container cannot start
+inline constexpr const char* gpus = "batchai.gpus";            // of a pool: what its node class promises
+}  // namespace tag
+
+// GPUs of a node class: of Azure's names, and of gpuN and cpu. Nothing is known of other names.
+std::optional<std::uint32_t> gpus_of_class(std::string_view vm_size);
+// NC, NCv3, D, … of STANDARD_NC6S_V3; empty where it is none of Azure's.
+std::string family_of_class(std::string_view vm_size);
+
+struct ClusterContext {
+  Place place;
+  std::string uuid;
+  std::string pool;   // the name it gets in the core
+  Resources machine;  // whose cores the nodes share
+  Duration idle_timeout{300'000'000};
+  const FileServers& servers;
+  const Sealer& sealer;
+};
+// Fills in what the server says of a cluster from its creation on.
+void complete_cluster(Value& body);
+Answer<PoolRequest> translate_cluster(const Value& body, const ClusterContext& context);
+// A change of how many nodes there are; `target` is what the pool has now.
+PoolRequest translate_scale(const Value& body, const NodeCounts& target);
+
+struct JobContext {
+  Place place;
+  std::string uuid;
+  const PoolRecord& pool;  // of its cluster
+  bool on_host = false;    // where it names a container, run without one
+  const FileServers& servers;
+  const Sealer& sealer;
+};
+void complete_job(Value& body);
+Answer<JobSpec> translate_job(const Value& body, const JobContext& context);
+// The same job where no node can start its container: it says so and fails.
+JobSpec without_engine(JobSpec spec, const std::string& image, const std::string& why);
+
+Place parse_place(Noun noun, std::string_view text);  // of tag::place
+std::string format_place(Noun noun, const Place& place);
+
+}  // namespace slipway::batchai

@@ -1,0 +1,162 @@
+// Clusters as pools.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "compat/batchai/script.h"
+#include "compat/batchai/translate.h"
+
+namespace slipway::batchai {
+namespace {
+
+constexpr Millicores cores_min = 100;
+constexpr Duration setup_timeout{6 * 3'600'000'000ll};
+
+std::uint32_t count_at(const Value& value, std::string_view path) {
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, number_at(value, path, 0)));
+}
+
+// The number after the letters: 24 of NC24R.
+std::optional<std::uint32_t> size_of_class(std::string_view rest) {
+  std::uint32_t size = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
+  return error == std::errc{} ? std::optional(size) : std::nullopt;
+}
+
+void apply_scale(const Value& properties, PoolRequest& wish, const NodeCounts* now) {
+  const bool low = text_at(properties, "vmPriority") == "lowpriority";
+  const Value* scale = properties.find("scaleSettings");
+  const Value* by_itself = scale ? scale->find("autoScale") : nullptr;
+  Autoscale rule;
+  std::uint32_t target = 0;
+  if (by_itself && count_at(*by_itself, "maximumNodeCount") > 0) {
+    rule.by = ScaleBy::demand;
+    rule.min = count_at(*by_itself, "minimumNodeCount");
+    rule.max = count_at(*by_itself, "maximumNodeCount");
+    target = now ? now->total() : count_at(*by_itself, "initialNodeCount");
+    target = std::clamp(target, rule.min, rule.max);
+  } else if (scale) {
+    target = count_at(*scale, "manual.targetNodeCount");
+    const std::string option = text_at(*scale, "manual.nodeDeallocationOption", "requeue");
+    wish.deallocation = option == "terminate"              ? Deallocation::terminate
+                        : option == "waitforjobcompletion" ? Deallocation::task_completion
+                                                           : Deallocation::requeue;
+  }
+  wish.autoscale = rule;
+  wish.dedicated = low ? 0 : target;
+  if (low) wish.low_priority = target;
+}
+
+std::string setup_script(const Value& task, const Late& late) {
+  return "export AZ_BATCHAI_NUM_GPUS=$(ls -d /dev/nvidia[0-9]* 2>/dev/null | wc -l)\n" + prologue(late, "") +
+         text_at(task, "commandLine") + "\n";
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> gpus_of_class(std::string_view vm_size) {
+  const std::string name = lower(vm_size);
+  std::string_view rest = name;
+  if (rest == "cpu") return 0;
+  if (rest.starts_with("gpu")) return size_of_class(rest.substr(3));
+  if (!rest.starts_with("standard_")) return std::nullopt;
+  rest.remove_prefix(9);
+  for (const std::string_view family : {"nc", "nd", "nv"})
+    if (rest.starts_with(family)) {
+      // Six cores to a card, in all of them.
+      if (const auto size = size_of_class(rest.substr(2))) return std::max(1u, *size / 6);
+      return std::nullopt;
+    }
+  if (!rest.empty() && std::string_view("dafhbelgm").find(rest.front()) != std::string_view::npos) return 0;
+  return std::nullopt;
+}
+
+std::string family_of_class(std::string_view vm_size) {
+  std::string name = upper(vm_size);
+  if (!name.starts_with("STANDARD_")) return "";
+  name = name.substr(9);
+  const std::size_t digits = name.find_first_of("0123456789");
+  const std::size_t version = name.find("_V");
+  std::string family = name.substr(0, digits);
+  if (family == "DS") family = "D";
+  return version == std::string::npos ? family : family + lower(name.substr(version + 1));
+}
+
+void complete_cluster(Value& body) {
+  Value& properties = *body.find("properties");
+  set(properties, "vmSize", text_value(upper(text_at(properties, "vmSize"))));
+  if (!properties.find("scaleSettings"))
+    set(properties, "scaleSettings",
+        object_value({{"manual", object_value({{"targetNodeCount", number_value(0)},
+                                               {"nodeDeallocationOption", text_value("requeue")}})}}));
+  if (!find(properties, "virtualMachineConfiguration.imageReference"))
+    set(properties, "virtualMachineConfiguration",
+        object_value({{"imageReference", object_value({{"publisher", text_value("Canonical")},
+                                                       {"offer", text_value("UbuntuServer")},
+                                                       {"sku", text_value("16.04-LTS")},
+                                                       {"version", text_value("latest")}})}}));
+}
+
+Answer<PoolRequest> translate_cluster(const Value& body, const ClusterContext& context) {
+  const Value& properties = *body.find("properties");
+  Problems problems;
+  PoolRequest wish;
+  wish.name = context.pool;
+  apply_scale(properties, wish, nullptr);
+  const std::uint32_t most =
+      std::max({1u, wish.autoscale->max, wish.dedicated.value_or(0), wish.low_priority.value_or(0)});
+  // One job has a node to itself, whatever that is a share of: cores are shared evenly, memory is not shared.
+  wish.slots_per_node = 1;
+  wish.overcommit = true;
+  wish.cores_per_node = std::max(cores_min, context.machine.cores / most);
+  wish.memory_per_node = context.machine.memory / most;
+  wish.lost_after = Duration(60'000'000);
+  wish.idle_timeout = context.idle_timeout;
+  wish.mount_root = std::string(mount_root);
+  wish.mounts.emplace();
+  if (const Value* volumes = find(properties, "nodeSetup.mountVolumes"))
+    *wish.mounts =
+        mounts_of(*volumes, "mounts", "properties.nodeSetup.mountVolumes", context.servers, problems);
+
+  if (const Value* task = find(properties, "nodeSetup.setupTask")) {
+    const std::string where = "properties.nodeSetup.setupTask.stdOutErrPathPrefix";
+    Environment known{{"AZ_BATCHAI_ROOT", std::string(mount_root)},
+                      {"AZ_BATCHAI_MOUNT_ROOT", std::string(mount_root) + "/mounts"}};
+    const Expanded prefix = expand(text_at(*task, "stdOutErrPathPrefix"), known);
+    if (!prefix.unknown.empty() || !(prefix.text + "/").starts_with(std::string(mount_root) + "/") ||
+        (prefix.text + "/").find("/../") != std::string::npos)
+      problems.push_back({where, fmt::format("{} is '{}'; it must lie below $AZ_BATCHAI_MOUNT_ROOT", where,
+                                             prefix.text.substr(0, 200))});
+    StartTask start;
+    start.logs = join_path(prefix.text, cluster_segment(context.place, context.uuid));
+    known["AZ_BATCHAI_STDOUTERR_DIR"] = start.logs;
+    Environment environment = known;
+    const Late late = settle_variables(*task, known, environment);
+    start.environment = std::move(environment);
+    start.command = "exec /bin/bash -c " + quote_for_shell(setup_script(*task, late));
+    start.timeout = setup_timeout;
+    for (const Value& secret : items_at(*task, "secrets"))
+      start.secrets[text_at(secret, "name")] = context.sealer.seal(text_at(secret, "value"));
+    wish.start_task = std::move(start);
+  }
+  if (!problems.empty()) return refuse(fault_of(problems, ""));
+
+  const Value kept = without_secrets(Body::cluster, body);
+  wish.tags = Tags{{tag::id, key_of(Noun::cluster, context.place)},
+                   {tag::body, format(kept)},
+                   {tag::print, context.sealer.sign("body:" + format(body))},
+                   {tag::uuid, context.uuid},
+                   {tag::place, format_place(Noun::cluster, context.place)}};
+  if (const auto gpus = gpus_of_class(text_at(properties, "vmSize")))
+    (*wish.tags)[tag::gpus] = std::to_string(*gpus);
+  return wish;
+}
+
+PoolRequest translate_scale(const Value& body, const NodeCounts& target) {
+  PoolRequest wish;
+  apply_scale(*body.find("properties"), wish, &target);
+  return wish;
+}
+
+}  // namespace slipway::batchai

@@ -1,0 +1,135 @@
+// Work that goes on: deletions, terminations, and the operations that a 202 names.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "base/log.h"
+#include "compat/batchai/service.h"
+
+namespace slipway::batchai {
+namespace {
+
+constexpr Duration look_every{50'000};
+constexpr Duration sweep_every{500'000};
+
+}  // namespace
+
+void Service::remove(const Asked& asked) {
+  change(asked, [asked](Registry& registry) -> Answer<Reply> {
+    const Target& target = asked.target;
+    auto there = registry.remove(target.noun, target.place);
+    if (!there) return refuse(there.error());
+    if (!*there) return Reply{204, {}, {}};
+    return Reply{200, {}, Operation::Kind::remove};
+  });
+}
+
+// Looks now and then whether it is done; once the patience is over, the caller is told where to ask.
+void Service::wait_for(const Asked& asked, const Reply& reply, TimePoint until) {
+  const Operation::Kind kind = *reply.work;
+  if (options_.always_accepts) return accept(asked, kind);
+  if (kind == Operation::Kind::create) return finish(asked, Reply{reply.status, reply.body, {}});
+  tools_.control.change(
+      [this, asked, reply, until, kind](Controller& controller) -> std::function<void()> {
+        Registry registry(controller, asked.call.caller);
+        registry.sweep();
+        const bool done = is_done(registry, kind, asked.target.noun, asked.target.place);
+        return [this, asked, reply, until, kind, done] {
+          asked.call.loop().post([this, asked, reply, until, kind, done] {
+            if (done) return finish(asked, Reply{reply.status, reply.body, {}});
+            if (tools_.clock.now() >= until) return accept(asked, kind);
+            auto timer = std::make_shared<std::shared_ptr<net::Loop::Timer>>();
+            *timer = tools_.loop.after(look_every, [this, asked, reply, until, timer] {
+              timer->reset();
+              wait_for(asked, reply, until);
+            });
+          });
+        };
+      },
+      [this, asked](const Error& error) {
+        asked.call.loop().post([this, asked, error] { send(asked.call, response_of(fault_of(error))); });
+      });
+}
+
+std::string Service::operation_url(const Asked& asked, const std::string& location, const char* word,
+                                   const std::string& id) const {
+  return fmt::format("{}/subscriptions/{}/providers/Microsoft.BatchAI/locations/{}/{}/{}", asked.base,
+                     net::percent_encode(asked.target.place.subscription), location, word, id);
+}
+
+void Service::accept(const Asked& asked, Operation::Kind kind) {
+  const Operation operation{new_uuid(), kind, asked.target.noun, asked.target.place, options_.always_accepts};
+  auto location = std::make_shared<std::string>();
+  tools_.control.change(
+      [this, asked, operation, location](Controller& controller) -> std::function<void()> {
+        Registry registry(controller, asked.call.caller);
+        begin_operation(registry, operation, tools_.clock.now());
+        *location = registry.location(asked.target.place);
+        return [this, asked, operation, location] {
+          asked.call.loop().post([this, asked, operation, location] {
+            const std::string version = "?api-version=" + asked.version;
+            net::Response response;
+            response.status = 202;
+            response.headers = {
+                {"Azure-AsyncOperation",
+                 operation_url(asked, *location, "operationresults", operation.id) + version},
+                {"Location", operation_url(asked, *location, "operationstatuses", operation.id) + version},
+                {"Retry-After", "15"}};
+            if (operation.kind == Operation::Kind::remove) sweep_soon(asked.call.caller);
+            send(asked.call, std::move(response));
+          });
+        };
+      },
+      [this, asked](const Error& error) {
+        asked.call.loop().post([this, asked, error] { send(asked.call, response_of(fault_of(error))); });
+      });
+}
+
+void Service::operation(const Asked& asked) {
+  const bool is_result = asked.target.noun == Noun::operation_result;
+  const std::string url =
+      operation_url(asked, asked.target.location, "operationresults", asked.target.operation);
+  change(asked, [this, asked, url, is_result](Registry& registry) -> Answer<Reply> {
+    auto value = poll_operation(registry, asked.target.operation, url, tools_.clock.now());
+    if (!value) return refuse(value.error());
+    const bool is_over = text_at(*value, "status") != "InProgress";
+    if (!is_result && is_over) return Reply{204, {}, {}};
+    return Reply{is_result ? 200 : 202, std::move(*value), {}};
+  });
+}
+
+// What is marked goes when it can, also when nobody asks.
+void Service::sweep_soon(const control::Caller& caller) {
+  if (sweeps_.contains(caller.workspace)) return;
+  sweeps_[caller.workspace] = tools_.loop.after(sweep_every, [this, caller] {
+    tools_.control.change(
+        [this, caller](Controller& controller) -> std::function<void()> {
+          const bool left = Registry(controller, caller).sweep();
+          return [this, caller, left] {
+            tools_.loop.post([this, caller, left] {
+              sweeps_.erase(caller.workspace);
+              if (left) sweep_soon(caller);
+            });
+          };
+        },
+        [this, caller](const Error& error) {
+          log::warning("batchai.sweep", {{"workspace", caller.workspace}, {"why", error.what}});
+          tools_.loop.post([this, caller] {
+            sweeps_.erase(caller.workspace);
+            sweep_soon(caller);
+          });
+        });
+  });
+}
+
+void Service::sweep_all() {
+  tools_.control.read([this](Controller& controller) {
+    auto callers = std::make_shared<std::set<std::string>>();
+    for (const TokenRecord& token : controller.tokens()) callers->insert(token.workspace);
+    tools_.loop.post([this, callers] {
+      for (const std::string& workspace : *callers) sweep_soon({"batchai", workspace});
+    });
+  });
+}
+
+}  // namespace slipway::batchai
