@@ -22,7 +22,13 @@ constexpr Noun nouns[] = {{"up", add_up},
                           {"node", add_node},
                           {"formula", add_formula},
                           {"sim", add_sim},
+                          {"datastore", add_datastore},
                           {"token", add_token},
+                          {"batchai", add_batchai},
+                          {"storage", add_storage},
+                          {"group", add_group},
+                          {"configure", add_configure},
+                          {"provider", add_provider},
                           {"version", add_version},
                           {"completion", add_completion}};
 

@@ -21,6 +21,7 @@ struct Command::Entry {
   Settings& settings;
   CommandWords words;
   Action action;
+  bool azure = false;
   bool help = false;  // CLI11 wants a place for it; reached() asks by name
   std::vector<std::string>* rest = nullptr;
   std::vector<std::string>* verbatim = nullptr;
@@ -94,9 +95,9 @@ Command& Command::argument(const std::string& name, std::string& value, const st
 }
 
 Command& Command::arguments(const std::string& name, std::vector<std::string>& values,
-                            const std::string& about) {
-  entry_->app->add_option(argument_key(entry_->words), values)->required();
-  entry_->words.arguments.push_back({name + "...", about, true});
+                            const std::string& about, Need need) {
+  entry_->app->add_option(argument_key(entry_->words), values)->required(need == Need::required);
+  entry_->words.arguments.push_back({name + "...", about, need == Need::required});
   return *this;
 }
 
@@ -177,10 +178,16 @@ Command& Command::hidden() {
   return *this;
 }
 
+Command& Command::in_azure_manner() {
+  entry_->azure = true;
+  return *this;
+}
+
 void Command::runs(Action action) { entry_->action = std::move(action); }
 
 Command Command::verb(const std::string& name, const std::string& about, const std::string& example) {
   auto child = std::make_unique<Entry>(*entry_->app->add_subcommand(name), entry_->settings);
+  child->azure = entry_->azure;
   child->words.path = entry_->words.path + " " + name;
   child->words.name = name;
   child->words.about = about;
@@ -198,7 +205,11 @@ void Command::add_common(Settings& settings) {
   app.allow_extras();
   app.require_subcommand(0, 1);  // and no second command is taken for one
   app.set_help_flag();
-  word("-o,--output FORM", settings.output, {"table", "json", "quiet"}, "table, json or quiet (only ids)");
+  if (entry_->azure)
+    word("-o,--output FORM", settings.output, {"json", "jsonc", "table", "tsv", "quiet", "none"},
+         "json, jsonc, table, tsv, quiet (only names) or none");
+  else
+    word("-o,--output FORM", settings.output, {"table", "json", "quiet"}, "table, json or quiet (only ids)");
   text("--service URL", settings.service, "where the service is (or SLIPWAY_SERVICE)");
   text("--token-file FILE", settings.token_file, "the file with your token (or SLIPWAY_TOKEN_FILE)");
   text("--data DIR", settings.data, "the service's folder (or SLIPWAY_HOME; default ~/.slipway)");
@@ -365,8 +376,42 @@ Command::Entry* CommandTree::take_verbatim(const std::vector<std::string>& words
   return nullptr;
 }
 
-Outcome<Action> CommandTree::parse(const std::vector<std::string>& words) {
-  if (const Command::Entry* entry = take_verbatim(words)) return entry->action;
+// The words with shortened flags written out, for a command in Azure's manner.
+std::vector<std::string> CommandTree::lengthened(std::vector<std::string> words) const {
+  const Command::Entry* entry = root_.get();
+  for (const std::string& word : words)
+    for (const auto& child : entry->children)
+      if (child->words.name == word) {
+        entry = child.get();
+        break;
+      }
+  if (!entry->azure) return words;
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    std::string& word = words[i];
+    if (!word.starts_with("-")) continue;
+    const std::string name = word.substr(0, word.find('='));
+    const FlagWords* meant = nullptr;
+    std::string full;
+    bool exact = false, several = false;
+    for (const FlagWords& flag : entry->words.flags)
+      for (const std::string& each : flag.names) {
+        if (exact || !each.starts_with(name)) continue;
+        exact = each == name;
+        several = !exact && (several || (meant != nullptr && meant != &flag));
+        meant = &flag;
+        full = each;
+      }
+    if (meant == nullptr || several) continue;
+    if (!exact && name.size() > 2) word = full + word.substr(name.size());
+    if (!meant->value.empty() && word.find('=') == std::string::npos)
+      ++i;  // its value, whatever it looks like
+  }
+  return words;
+}
+
+Outcome<Action> CommandTree::parse(const std::vector<std::string>& given) {
+  if (const Command::Entry* entry = take_verbatim(given)) return entry->action;
+  const std::vector<std::string> words = lengthened(given);
   // `--` starts a command line that is none of our business; CLI11 would look for flags and commands in it.
   const auto mark = std::find(words.begin(), words.end(), "--");
   const std::vector<std::string> after(mark == words.end() ? mark : mark + 1, words.end());

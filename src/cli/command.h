@@ -30,7 +30,7 @@ struct Settings {
   std::string service;
   std::string token_file;
   std::string data;
-  std::string output = "table";
+  std::string output;  // empty: the command's own, a table for all but those in Azure's manner
 };
 
 struct FlagWords {
@@ -63,7 +63,8 @@ class Command {
  public:
   Command& argument(const std::string& name, std::string& value, const std::string& about,
                     Need need = Need::required);
-  Command& arguments(const std::string& name, std::vector<std::string>& values, const std::string& about);
+  Command& arguments(const std::string& name, std::vector<std::string>& values, const std::string& about,
+                     Need need = Need::required);
   // A command line of its own: everything after `--`, or the words that are no flags.
   Command& rest(const std::string& name, std::vector<std::string>& words, const std::string& about);
   // Every word that follows, flags and `--` among them, as it is: for what is called in another program's
@@ -81,6 +82,9 @@ class Command {
   Command& size(const std::string& flag, std::optional<Bytes>& value, const std::string& about);
   Command& duration(const std::string& flag, std::optional<Duration>& value, const std::string& about);
   Command& hidden();
+  // This command and those below it behave as those of `az`: more output forms, and a flag may be shortened
+  // as far as it stays one flag's (--j for --job).
+  Command& in_azure_manner();
   void runs(Action action);
 
   Command verb(const std::string& name, const std::string& about, const std::string& example);
@@ -112,6 +116,7 @@ class CommandTree {
   std::optional<Wrong> fill(std::vector<std::string> reversed);
   std::pair<Command::Entry*, bool> reached() const;
   Command::Entry* take_verbatim(const std::vector<std::string>& words) const;
+  std::vector<std::string> lengthened(std::vector<std::string> words) const;
 
   std::unique_ptr<Command::Entry> root_;
 };

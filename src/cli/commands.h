@@ -28,6 +28,13 @@ void add_events(CommandTree& tree, Context& context);
 void add_formula(CommandTree& tree, Context& context);
 void add_sim(CommandTree& tree, Context& context);
 void add_token(CommandTree& tree, Context& context);
+void add_datastore(CommandTree& tree, Context& context);
+// In Azure's manner. (az/)
+void add_batchai(CommandTree& tree, Context& context);
+void add_storage(CommandTree& tree, Context& context);
+void add_group(CommandTree& tree, Context& context);
+void add_configure(CommandTree& tree, Context& context);
+void add_provider(CommandTree& tree, Context& context);
 void add_completion(CommandTree& tree, Context& context);
 
 // Verbs that live in files of their own, and what they say of a pool.

@@ -6,24 +6,25 @@
 #include <atomic>
 
 #include "base/check.h"
-#include "cli/failure.h"
 
 namespace slipway::cli {
 namespace {
 
 std::atomic<const std::string*> message = nullptr;
+std::atomic<int> code = ExitCode::interrupted;
 
 // Threads may be blocked in requests, so the program ends right here; only async-signal-safe calls.
 void interrupted(int) {
   if (const std::string* text = message.load()) {
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text->data(), text->size());
   }
-  ::_exit(ExitCode::interrupted);
+  ::_exit(code.load());
 }
 
 }  // namespace
 
-InterruptMessage::InterruptMessage(const std::string& text) {
+InterruptMessage::InterruptMessage(const std::string& text, int exit_code) {
+  code = exit_code;
   const std::string* before = message.exchange(new std::string("\n" + text + "\n"));
   SLIPWAY_CHECK(before == nullptr);
   struct sigaction action {};

@@ -25,6 +25,19 @@ Failure not_reachable(const std::string& url, const Error& error) {
   return failure;
 }
 
+// What a refusal says: our own form, or Azure's {"error": {"message", "details"}}.
+std::string problem_text(const Value& problem) {
+  const Value error = problem.at("error");
+  if (error.is_null()) return problem.text("detail");
+  std::string text = error.text("message");
+  if (text.empty()) text = error.text("code");
+  for (const Value& detail : error.items("details")) {
+    const std::string target = detail.text("target");
+    text += "\n" + (target.empty() ? "" : target + ": ") + detail.text("message");
+  }
+  return text;
+}
+
 std::string trimmed(std::string text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
   return text;
@@ -116,10 +129,9 @@ Outcome<net::Response> Service::request(std::string_view method, const std::stri
   if (response->status >= 200 && response->status < 300) return std::move(*response);
 
   const Value problem = Value::parse(response->body).value_or(Value());
-  Failure failure{ExitCode::refused, problem.text("detail"), {}, problem.text("hint")};
-  if (failure.what.empty())
-    failure.what = fmt::format("{} {} was answered with {}", method, target, response->status);
-  failure = to_failure(Error{ErrorCode::internal, failure.what, failure.hint});
+  std::string what = problem_text(problem);
+  if (what.empty()) what = fmt::format("{} {} was answered with {}", method, target, response->status);
+  Failure failure = to_failure(Error{ErrorCode::internal, what, problem.text("hint")});
   if (response->status == 401 && !has_token_) {
     failure.why = "no token was sent: there is no file " + endpoint_.token_file;
     failure.hint = "name the file with your token: --token-file FILE, or SLIPWAY_TOKEN_FILE";

@@ -1,0 +1,237 @@
+#include "cli/az/config_file.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "wire/document.h"
+
+namespace slipway::cli::az {
+namespace {
+
+constexpr const char* account_mark = "<AZURE_BATCHAI_STORAGE_ACCOUNT>";
+constexpr const char* key_mark = "<AZURE_BATCHAI_STORAGE_KEY>";
+
+// Keys of earlier versions that mean nothing now.
+bool is_dropped(const std::string& key) {
+  for (const char* old :
+       {"$schema", "comment", "experimentName", "location", "toolType", "runElevated", "createNew"})
+    if (key == old) return true;
+  return false;
+}
+
+// Brings one object up to date, and names what nobody knows.
+void modernize(Json& value, const Json& fields, const std::string& path, std::vector<std::string>& unknown) {
+  if (value.is_array()) {
+    const Json inner = fields.is_array() && !fields.empty() ? fields[0] : Json();
+    for (std::size_t i = 0; i < value.size(); ++i)
+      modernize(value[i], inner, fmt::format("{}[{}]", path, i), unknown);
+    return;
+  }
+  if (!value.is_object()) return;
+  Json out = Json::object();
+  for (auto& [key, inner] : value.items()) {
+    std::string name = key;
+    if (name == "credentialsInfo") name = "credentials";
+    if (name == "adminUserSSHPublicKey") name = "adminUserSshPublicKey";
+    if (is_dropped(name) || (name == "type" && path.find("outputDirectories") != std::string::npos)) continue;
+    if (name == "priority" && inner.is_number() && path.empty()) {
+      const double priority = inner.get<double>();
+      out["schedulingPriority"] = priority < 0 ? "low" : priority > 0 ? "high" : "normal";
+      continue;
+    }
+    const std::string here = path.empty() ? name : path + "." + name;
+    const bool is_known = !fields.is_object() || fields.contains(name);
+    if (!is_known) unknown.push_back(here);
+    modernize(inner, is_known && fields.is_object() ? fields[name] : Json(), here, unknown);
+    out[name] = inner;
+  }
+  value = std::move(out);
+}
+
+std::string storage_key(const Storage& storage) {
+  return storage.key.empty() ? environment("AZURE_BATCHAI_STORAGE_KEY") : storage.key;
+}
+
+Json credentials(const Storage& storage) {
+  const std::string key = storage_key(storage);
+  return key.empty() ? Json::object() : Json{{"accountKey", key}};
+}
+
+Outcome<void> replace_account(const Arm& arm, Json& volume, const char* key, const Storage& storage) {
+  std::string text = text_at(volume, {key});
+  const std::size_t at = text.find(account_mark);
+  if (at == std::string::npos) return {};
+  const std::string account = arm.known_account(storage.account);
+  if (account.empty())
+    return misuse(
+        fmt::format("the configuration file needs a storage account in the place of {}", account_mark),
+        "--storage-account-name NAME, or set AZURE_BATCHAI_STORAGE_ACCOUNT");
+  volume[key] = text.replace(at, std::string_view(account_mark).size(), account);
+  return {};
+}
+
+Json& collection(Json& volumes, const char* name) {
+  if (!volumes.is_object()) volumes = Json::object();
+  Json& list = volumes[name];
+  if (!list.is_array()) list = Json::array();
+  return list;
+}
+
+std::string login_name() {
+  if (const passwd* entry = ::getpwuid(::getuid())) return entry->pw_name;
+  return environment("USER");
+}
+
+Outcome<void> generate_key(const std::string& key_file) {
+  if (::access(key_file.c_str(), F_OK) == 0) return {};
+  if (const auto made = make_folders(key_file.substr(0, key_file.rfind('/')), 0700); !made)
+    return give_up(made);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execlp("ssh-keygen", "ssh-keygen", "-q", "-t", "rsa", "-b", "3072", "-N", "", "-f", key_file.c_str(),
+             nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0)
+    return refuse("a key could not be made", "ssh-keygen is not there or failed",
+                  "install it, or use --password");
+  return {};
+}
+
+// The public key itself, or what a file has.
+Outcome<std::string> public_key(const std::string& given) {
+  std::string key = given;
+  if (::access(given.c_str(), R_OK) == 0) {
+    const Result<std::string> text = read_file(given);
+    if (!text) return give_up(text);
+    key = *text;
+  }
+  key.erase(key.find_last_not_of(" \t\r\n") + 1);
+  if (key.starts_with("ssh-") || key.starts_with("ecdsa-") || key.starts_with("sk-")) return key;
+  if (key.find("PRIVATE KEY") != std::string::npos)
+    return misuse(given + " has a private key", "-k " + given + ".pub");
+  return misuse(fmt::format("-k: '{}' is neither a public key nor a file with one", given.substr(0, 100)),
+                "--generate-ssh-keys makes one");
+}
+
+}  // namespace
+
+Command& add_storage(Command& command, Storage& storage) {
+  return command
+      .text("--storage-account-name NAME", storage.account, "the storage account of shares and containers")
+      .text("--storage-account-key KEY", storage.key, "its key (taken, and needed nowhere)")
+      .text("--afs-name,--azure-file-share NAME", storage.share, "a file share to mount")
+      .text("--afs-mount-path PATH", storage.share_path, "where, below the mount root (default: afs)")
+      .text("--bfs-name,--container-name NAME", storage.container, "a blob container to mount")
+      .text("--bfs-mount-path,--container-mount-path PATH", storage.container_path, "where (default: bfs)")
+      .text("--nfs,--nfs-name NAME", storage.file_server, "a file server to mount, by name or id")
+      .text("--nfs-mount-path PATH", storage.file_server_path, "where (default: nfs)");
+}
+
+std::string share_url(const std::string& account, const std::string& share) {
+  return fmt::format("https://{}.file.core.windows.net/{}", account, share);
+}
+
+Outcome<Json> read_config(Arm& arm, const std::string& path, const View& view) {
+  const Result<std::string> text = read_file(path);
+  if (!text) return give_up(text);
+  // The reader that knows lines first: it says where a file is wrong.
+  if (const Result<wire::Value> checked = wire::parse_json(*text, path); !checked) return give_up(checked);
+  const Json file = Json::parse(*text, nullptr, false);
+  if (!file.is_object()) return misuse(path + " is not a JSON object", R"({"properties": {…}})");
+  const auto inner = file.find("properties");
+  Json properties = inner != file.end() && inner->is_object() ? *inner : file;
+  std::vector<std::string> unknown;
+  modernize(properties, Json::parse(view.fields), {}, unknown);
+  for (const std::string& key : unknown)
+    arm.context().say(
+        fmt::format("warning: {}: nothing is known of {}; it is passed on", path, printable(key)));
+  return properties;
+}
+
+Outcome<void> fill_volumes(Arm& arm, Json& volumes, const Storage& storage) {
+  if (!volumes.is_object()) return {};
+  for (const char* kind : {"azureFileShares", "azureBlobFileSystems"}) {
+    const auto list = volumes.find(kind);
+    if (list == volumes.end() || !list->is_array()) continue;
+    for (Json& volume : *list) {
+      if (!volume.is_object()) continue;
+      for (const char* key : {"accountName", "azureFileUrl"})
+        if (const auto done = replace_account(arm, volume, key, storage); !done) return done;
+      if (text_at(volume, {"accountName"}).empty()) {
+        const std::string url = text_at(volume, {"azureFileUrl"});
+        const std::size_t host = url.find("://");
+        if (host != std::string::npos)
+          volume["accountName"] = url.substr(host + 3, url.find_first_of("./", host + 3) - host - 3);
+      }
+      if (!volume.contains("credentials") || !volume["credentials"].is_object())
+        volume["credentials"] = credentials(storage);
+      if (text_at(volume, {"credentials", "accountKey"}) == key_mark)
+        volume["credentials"] = credentials(storage);
+    }
+  }
+  return {};
+}
+
+Outcome<void> add_volumes(Arm& arm, const Place& place, Json& volumes, const Storage& storage) {
+  const auto path = [](const std::string& given, const char* otherwise) {
+    return given.empty() ? otherwise : given;
+  };
+  if (!storage.share.empty()) {
+    const std::string account = arm.account(storage.account);
+    collection(volumes, "azureFileShares")
+        .push_back({{"accountName", account},
+                    {"azureFileUrl", share_url(account, storage.share)},
+                    {"credentials", credentials(storage)},
+                    {"relativeMountPath", path(storage.share_path, "afs")}});
+  }
+  if (!storage.container.empty())
+    collection(volumes, "azureBlobFileSystems")
+        .push_back({{"accountName", arm.account(storage.account)},
+                    {"containerName", storage.container},
+                    {"credentials", credentials(storage)},
+                    {"relativeMountPath", path(storage.container_path, "bfs")}});
+  if (!storage.file_server.empty())
+    collection(volumes, "fileServers")
+        .push_back({{"fileServer", {{"id", arm.file_server(place, storage.file_server)}}},
+                    {"relativeMountPath", path(storage.file_server_path, "nfs")},
+                    {"mountOptions", "rw"}});
+  return {};
+}
+
+Command& add_admin(Command& command, Admin& admin) {
+  return command
+      .text("-u,--user-name,--admin-user-name NAME", admin.user, "who administers the nodes (default: you)")
+      .text("-k,--ssh-key KEY", admin.key, "a public key, or the file with it (default: ~/.ssh/id_rsa.pub)")
+      .text("-p,--password PASSWORD", admin.password, "a password to log in with")
+      .flag("--generate-ssh-keys", admin.generate, "make ~/.ssh/id_rsa where there is none");
+}
+
+Outcome<Json> admin_settings(const Json& given, const Admin& admin) {
+  Json settings = given.is_object() ? given : Json::object();
+  if (!admin.user.empty()) settings["adminUserName"] = admin.user;
+  if (text_at(settings, {"adminUserName"}).empty()) settings["adminUserName"] = login_name();
+  if (!admin.password.empty()) settings["adminUserPassword"] = admin.password;
+  const std::string usual = environment("HOME") + "/.ssh/id_rsa";
+  if (admin.generate)
+    if (const auto made = generate_key(usual); !made) return give_up(made);
+  std::string key = admin.key.empty() ? text_at(settings, {"adminUserSshPublicKey"}) : admin.key;
+  const bool has_password = !text_at(settings, {"adminUserPassword"}).empty();
+  if (key.empty() && ((!has_password && ::access((usual + ".pub").c_str(), R_OK) == 0) || admin.generate))
+    key = usual + ".pub";
+  if (key.empty() && !has_password)
+    return misuse("nobody could log in: there is neither a key nor a password",
+                  "-k FILE, --generate-ssh-keys, or --password");
+  if (!key.empty()) {
+    const Outcome<std::string> read = public_key(key);
+    if (!read) return give_up(read);
+    settings["adminUserSshPublicKey"] = *read;
+  }
+  return settings;
+}
+
+}  // namespace slipway::cli::az

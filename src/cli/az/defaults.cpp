@@ -1,0 +1,81 @@
+#include "cli/az/defaults.h"
+
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/file.h"
+#include "cli/service.h"
+#include "wire/json.h"
+
+namespace slipway::cli::az {
+
+using wire::Json;
+
+bool same_word(std::string_view one, std::string_view other) {
+  return one.size() == other.size() && ::strncasecmp(one.data(), other.data(), one.size()) == 0;
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+Outcome<Defaults> Defaults::load(const Settings& settings) {
+  Defaults defaults;
+  defaults.path_ = data_folder(settings) + "/az-defaults.json";
+  if (::access(defaults.path_.c_str(), F_OK) != 0) return defaults;
+  const Result<std::string> text = read_file(defaults.path_);
+  if (!text) return give_up(text);
+  const std::optional<Value> file = Value::parse(*text);
+  if (!file)
+    return refuse("the defaults cannot be read", defaults.path_ + " is not JSON",
+                  "mend it, or remove it to begin anew");
+  for (const std::string& key : file->at("defaults").keys())
+    defaults.values_[key] = file->at("defaults").text(key);
+  for (const Value& group : file->items("groups"))
+    defaults.groups_.push_back({group.text("name"), group.text("location")});
+  return defaults;
+}
+
+Outcome<void> Defaults::save() const {
+  Json file{{"defaults", Json::object()}, {"groups", Json::array()}};
+  for (const auto& [name, value] : values_) file["defaults"][name] = value;
+  for (const Group& group : groups_)
+    file["groups"].push_back({{"name", group.name}, {"location", group.location}});
+  if (const auto made = make_folders(path_.substr(0, path_.rfind('/')), 0700); !made) return give_up(made);
+  const std::string text = file.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (const auto written = write_file_durably(path_, text, 0600); !written) return give_up(written);
+  return {};
+}
+
+std::string Defaults::value(const std::string& name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? "" : found->second;
+}
+
+void Defaults::set(const std::string& name, const std::string& value) {
+  if (value.empty())
+    values_.erase(name);
+  else
+    values_[name] = value;
+}
+
+std::optional<Group> Defaults::group(const std::string& name) const {
+  for (const Group& group : groups_)
+    if (same_word(group.name, name)) return group;
+  return std::nullopt;
+}
+
+void Defaults::add_group(const Group& group) {
+  remove_group(group.name);
+  groups_.push_back(group);
+}
+
+bool Defaults::remove_group(const std::string& name) {
+  return std::erase_if(groups_, [&](const Group& group) { return same_word(group.name, name); }) > 0;
+}
+
+}  // namespace slipway::cli::az

@@ -1,0 +1,43 @@
+#pragma once
+// What `slipway configure --defaults` and `slipway group create` keep, in az-defaults.json of the slipway
+// folder.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/failure.h"
+
+namespace slipway::cli::az {
+
+struct Group {  // a label: resources name one, and nothing else is behind it
+  std::string name;
+  std::string location;
+};
+
+class Defaults {
+ public:
+  // An absent file has nothing in it; one that cannot be read is an error, as it would be overwritten.
+  static Outcome<Defaults> load(const Settings& settings);
+  Outcome<void> save() const;
+
+  std::string value(const std::string& name) const;  // group, workspace, location …; empty when not set
+  void set(const std::string& name, const std::string& value);  // an empty value takes it away
+  const std::map<std::string, std::string>& values() const { return values_; }
+
+  const std::vector<Group>& groups() const { return groups_; }
+  std::optional<Group> group(const std::string& name) const;  // without regard to case
+  void add_group(const Group& group);
+  bool remove_group(const std::string& name);
+
+ private:
+  std::string path_;
+  std::map<std::string, std::string> values_;
+  std::vector<Group> groups_;
+};
+
+bool same_word(std::string_view one, std::string_view other);  // without regard to case
+std::string environment(const char* name);                     // empty when not set
+
+}  // namespace slipway::cli::az
