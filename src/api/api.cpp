@@ -14,6 +14,11 @@ namespace slipway::api {
 namespace {
 
 constexpr std::uint64_t body_max = 16u << 20;
+constexpr std::uint64_t upload_max = std::uint64_t{1} << 42;  // 4 TiB; the disk is full before
+
+bool is_upload(const net::Request& head) {
+  return head.method == "PUT" && head.path.starts_with("/v1/datastores/") && head.path.ends_with("/content");
+}
 
 std::string_view role_needed(Role role) {
   return role == Role::admin ? "an admin" : role == Role::member ? "a member or admin" : "a";
@@ -49,6 +54,7 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
   add_log_routes();
   add_file_routes();
   add_event_routes();
+  add_datastore_routes();
   if (auto prepared = blobs_.prepare(); !prepared)
     log::error("blobs.prepare", {{"why", prepared.error().what}});
 }
@@ -88,13 +94,19 @@ net::BodyPolicy Api::policy(const net::Request& head) {
   policy.size_max = body_max;
   const Face* face = face_of(head);
   const bool is_open = face ? face->is_open(head.path) : head.path == "/healthz";
-  if (!is_open && !identify(head)) {  // not a byte of a stranger's body is read
+  const auto identity = identify(head);
+  if (!is_open && !identity) {  // not a byte of a stranger's body is read
     ++unauthorized_;
     policy.refuse = face ? face->unauthorized() : unauthorized();
     return policy;
   }
   if (head.method == "PUT" && head.path.starts_with("/v1/blobs/")) {
     policy.size_max = snapshot_size_max;
+    policy.spool_folder = blobs_.spool_folder();
+  }
+  // Of those who may not send files nothing is kept.
+  if (is_upload(head) && identity && (identity->role == Role::member || identity->role == Role::admin)) {
+    policy.size_max = upload_max;
     policy.spool_folder = blobs_.spool_folder();
   }
   return policy;

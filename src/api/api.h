@@ -17,11 +17,14 @@
 #include "api/worker.h"
 #include "base/seal.h"
 #include "control/loop.h"
+#include "domain/datastore.h"
 #include "domain/gang.h"
 #include "net/server.h"
 #include "net/tail.h"
 
 namespace slipway::api {
+
+class StoredFiles;
 
 struct ApiOptions {
   std::string data;   // the data folder, absolute
@@ -65,6 +68,11 @@ class Api {
   void add_service_routes();
   void add_sharing_routes();
   void add_file_routes();
+  void add_datastore_routes();  // (datastore_routes.cpp)
+  void add_datastore_file_routes();
+  std::string folder_of(const DatastoreRecord& datastore) const;
+  // `work` runs on the worker and gives what is to be done on the network's thread.
+  void with_files(const Call& call, std::function<std::function<void()>(const StoredFiles&)> work);
 
   struct Identity {
     control::Caller caller;
@@ -123,7 +131,11 @@ class Api {
   static Result<std::uint32_t> rank_of(const AttemptPlace& place, const std::string& process);
   void send_file(const Call& call, const std::shared_ptr<FileSource>& source, const std::string& path,
                  std::uint32_t attempt);
-  struct Part;
+  struct Part {  // of a body, as a request asks for it
+    int status = 200;
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+  };
   static std::optional<Part> part_of(const Call& call, std::uint64_t size, net::Headers& headers);
   void stream_file(const Call& call, std::shared_ptr<FileSource> source, const std::string& path,
                    std::uint64_t offset, std::uint64_t end, int status, net::Headers headers);

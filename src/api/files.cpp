@@ -79,13 +79,6 @@ std::shared_ptr<FileSource> Api::source_of(const AttemptPlace& place, std::uint3
   return files_here(options_.data + "/" + folder, watcher_);
 }
 
-// The part of a body that a request asks for.
-struct Api::Part {
-  int status = 200;
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-};
-
 std::optional<Api::Part> Api::part_of(const Call& call, std::uint64_t size, net::Headers& headers) {
   headers.emplace_back("Accept-Ranges", "bytes");
   const auto asked = call.request().header("Range");

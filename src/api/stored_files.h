@@ -1,0 +1,48 @@
+#pragma once
+// Files below one folder of data, by paths that come from outside: nothing leads out of the folder, neither
+// ".." nor any link. Everything here waits for disks: for the worker.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/result.h"
+
+namespace slipway::api {
+
+struct StoredFile {
+  std::string name;
+  std::string kind;  // file, folder, link, other
+  std::uint64_t size = 0;
+  TimePoint modified_at{};
+};
+
+class StoredFiles {
+ public:
+  explicit StoredFiles(std::string folder) : folder_(std::move(folder)) {}
+
+  struct Page {
+    std::vector<StoredFile> files;  // by name
+    bool more = false;
+  };
+  // At most `limit` files of a folder, those after the name `after`.
+  Result<Page> list(const std::string& path, const std::string& after, std::size_t limit) const;
+  struct Opened {
+    Fd file;
+    std::uint64_t size = 0;
+  };
+  Result<Opened> open(const std::string& path) const;
+  Result<void> make_folder(const std::string& path) const;  // with those above it; one that is there stays
+  // Puts the file `received`, which is used up, at `path`. Whoever looks sees the old content or the new one,
+  // and after a crash there is one of them.
+  Result<StoredFile> put(const std::string& path, const std::string& received) const;
+  // A file, or a folder with all that is in it; a link goes without what it leads to.
+  Result<void> remove(const std::string& path) const;
+
+ private:
+  Result<Fd> root() const;
+  std::string folder_;
+};
+
+}  // namespace slipway::api
