@@ -178,8 +178,29 @@ Command& Command::hidden() {
   return *this;
 }
 
+namespace {
+
+const std::vector<std::string> azure_forms{"json", "jsonc", "table", "tsv", "quiet", "none"};
+
+void add_output(Command& command, Settings& settings, bool azure) {
+  if (azure)
+    command.word("-o,--output FORM", settings.output, azure_forms,
+                 "json, jsonc, table, tsv, quiet (only names) or none");
+  else
+    command.word("-o,--output FORM", settings.output, {"table", "json", "quiet"},
+                 "table, json or quiet (only ids)");
+}
+
+}  // namespace
+
 Command& Command::in_azure_manner() {
   entry_->azure = true;
+  entry_->app->remove_option(entry_->app->get_option("--output"));
+  std::vector<FlagWords>& flags = entry_->words.flags;
+  std::erase_if(flags, [](const FlagWords& flag) { return flag.names.back() == "--output"; });
+  add_output(*this, entry_->settings, true);
+  flags.back().common = true;
+  std::rotate(flags.begin(), flags.end() - 1, flags.end());
   return *this;
 }
 
@@ -205,11 +226,7 @@ void Command::add_common(Settings& settings) {
   app.allow_extras();
   app.require_subcommand(0, 1);  // and no second command is taken for one
   app.set_help_flag();
-  if (entry_->azure)
-    word("-o,--output FORM", settings.output, {"json", "jsonc", "table", "tsv", "quiet", "none"},
-         "json, jsonc, table, tsv, quiet (only names) or none");
-  else
-    word("-o,--output FORM", settings.output, {"table", "json", "quiet"}, "table, json or quiet (only ids)");
+  add_output(*this, settings, entry_->azure);
   text("--service URL", settings.service, "where the service is (or SLIPWAY_SERVICE)");
   text("--token-file FILE", settings.token_file, "the file with your token (or SLIPWAY_TOKEN_FILE)");
   text("--data DIR", settings.data, "the service's folder (or SLIPWAY_HOME; default ~/.slipway)");

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "cli/patience.h"
 #include "net/http.h"
 
 namespace slipway::cli::az {
@@ -24,7 +25,7 @@ Command& add_common(Command& command, Common& common) {
       .text("--subscription NAME", common.subscription, "the subscription (or AZURE_SUBSCRIPTION_ID)")
       .text("--query EXPRESSION", common.query, "print what this JMESPath expression makes of the answer")
       .flag("--debug", common.debug, "show every request")
-      .flag("--verbose", common.verbose, "say more of what is done");
+      .flag("--verbose", common.verbose, "show requests that change something");
 }
 
 Command& add_workspace(Command& command, Place& place) {
@@ -178,11 +179,11 @@ Outcome<net::Response> Arm::send(const char* method, const std::string& target, 
                                     ? with_query(target, {{"api-version", api_version}})
                                     : target;
   Outcome<net::Response> response = context_->service().request(method, versioned, options);
-  if (common_->debug)
-    std::fputs(fmt::format("debug: {} {} {}\n", method, versioned,
-                           response ? response->status : response.error().status)
-                   .c_str(),
-               stderr);
+  if (common_->debug || (common_->verbose && std::string_view(method) != "GET"))
+    std::fputs(
+        fmt::format("{} {} {}\n", method, versioned, response ? response->status : response.error().status)
+            .c_str(),
+        stderr);
   return response;
 }
 
@@ -209,7 +210,7 @@ Outcome<Json> Arm::show(const std::string& path) {
 Outcome<void> Arm::poll_operation(const std::string& target) {
   using namespace std::chrono_literals;
   for (auto pause = 50ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 1s)) {
-    const Outcome<Json> seen = get(target);
+    const Outcome<Json> seen = patiently([&] { return get(target); });
     if (!seen) return give_up(seen);
     const std::string status = text_at(*seen, {"status"});
     if (same_word(status, "succeeded")) return {};
@@ -227,7 +228,7 @@ Outcome<void> Arm::wait_for(const net::Response& accepted, const std::string& pa
   if (operation) return poll_operation(target_of(*operation));
   using namespace std::chrono_literals;
   for (auto pause = 50ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 1s)) {
-    const Outcome<Json> seen = get(path);
+    const Outcome<Json> seen = patiently([&] { return get(path); });
     if (!seen) return give_up(seen);
     const std::string state = text_at(*seen, {"properties", "provisioningState"});
     if (same_word(state, "failed")) return refuse(path + " could not be made");

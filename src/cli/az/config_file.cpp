@@ -60,11 +60,18 @@ Json credentials(const Storage& storage) {
   return key.empty() ? Json::object() : Json{{"accountKey", key}};
 }
 
+// The account of Batch AI's own setting comes before that of all storage.
+std::string known_account(const Arm& arm, const Storage& storage) {
+  if (!storage.account.empty()) return storage.account;
+  const std::string set = environment("AZURE_BATCHAI_STORAGE_ACCOUNT");
+  return set.empty() ? arm.known_account({}) : set;
+}
+
 Outcome<void> replace_account(const Arm& arm, Json& volume, const char* key, const Storage& storage) {
   std::string text = text_at(volume, {key});
   const std::size_t at = text.find(account_mark);
   if (at == std::string::npos) return {};
-  const std::string account = arm.known_account(storage.account);
+  const std::string account = known_account(arm, storage);
   if (account.empty())
     return misuse(
         fmt::format("the configuration file needs a storage account in the place of {}", account_mark),
@@ -182,7 +189,7 @@ Outcome<void> add_volumes(Arm& arm, const Place& place, Json& volumes, const Sto
     return given.empty() ? otherwise : given;
   };
   if (!storage.share.empty()) {
-    const std::string account = arm.account(storage.account);
+    const std::string account = arm.account(known_account(arm, storage));
     collection(volumes, "azureFileShares")
         .push_back({{"accountName", account},
                     {"azureFileUrl", share_url(account, storage.share)},
@@ -191,7 +198,7 @@ Outcome<void> add_volumes(Arm& arm, const Place& place, Json& volumes, const Sto
   }
   if (!storage.container.empty())
     collection(volumes, "azureBlobFileSystems")
-        .push_back({{"accountName", arm.account(storage.account)},
+        .push_back({{"accountName", arm.account(known_account(arm, storage))},
                     {"containerName", storage.container},
                     {"credentials", credentials(storage)},
                     {"relativeMountPath", path(storage.container_path, "bfs")}});

@@ -193,7 +193,7 @@ void add_group(CommandTree& tree, Context& context) {
     command.text("--subscription NAME", options->subscription, "the subscription (or AZURE_SUBSCRIPTION_ID)")
         .text("--query EXPRESSION", options->query, "print what this JMESPath expression makes of the answer")
         .flag("--debug", options->debug, "show every request")
-        .flag("--verbose", options->verbose, "say more of what is done");
+        .flag("--verbose", options->verbose, "show requests that change something");
     if (work != az::list_groups)
       command.text("-n,--name,-g,--resource-group NAME", options->name, "the group");
     if (work == az::create_group)

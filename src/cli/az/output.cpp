@@ -39,11 +39,15 @@ std::string coloured(const std::string& json) {
   return out;
 }
 
+// As it is for programs; nothing that steers a terminal.
+std::string plain(const std::string& text) { return is_terminal(STDOUT_FILENO) ? printable(text) : text; }
+
 std::string tsv_row(const Json& row) {
-  if (!row.is_structured()) return text_of(row, "None") + "\n";
+  if (!row.is_structured()) return plain(text_of(row, "None")) + "\n";
   std::string line;
   bool first = true;
-  for (const Json& value : row) line += (std::exchange(first, false) ? "" : "\t") + text_of(value, "None");
+  for (const Json& value : row)
+    line += (std::exchange(first, false) ? "" : "\t") + plain(text_of(value, "None"));
   return line + "\n";
 }
 
@@ -55,8 +59,8 @@ std::string format_tsv(const Json& value) {
 }
 
 std::string format_names(const Json& value) {
-  if (value.is_object()) return text_at(value, {"name"}) + "\n";
-  if (!value.is_array()) return text_of(value, "") + "\n";
+  if (value.is_object()) return plain(text_at(value, {"name"})) + "\n";
+  if (!value.is_array()) return plain(text_of(value, "")) + "\n";
   std::string text;
   for (const Json& item : value) text += format_names(item);
   return text;
@@ -116,10 +120,9 @@ std::string format_table(const Json& value, const std::vector<ColumnOf>& given) 
     lines.push_back(std::move(cells));
   }
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    std::size_t width = 0;
+    std::size_t width = width_of(lines[0][i]) + 2;  // as az has it
     bool any = false;
-    for (const auto& line : lines)
-      if (i < line.size()) width = std::max(width, width_of(line[i]));
+    for (std::size_t row = 2; row < lines.size(); ++row) width = std::max(width, width_of(lines[row][i]));
     for (std::size_t row = 2; row < lines.size(); ++row) {
       any = any || !lines[row][i].empty();
       right[i] = right[i] && (lines[row][i].empty() || is_number(lines[row][i]));
