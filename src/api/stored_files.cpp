@@ -86,6 +86,12 @@ Result<void> copy(const std::string& from, int to) {
 
 // Moves the received file beside its place; where that is another disk, copies it.
 Result<void> bring_beside(const std::string& received, int folder, const std::string& beside) {
+  if (received.empty()) {
+    const Fd empty(::openat(folder, beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (!empty || ::fsync(empty.get()) != 0)
+      return fail(system_error("cannot create a file in the datastore", errno));
+    return {};
+  }
   const Fd file(::open(received.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return fail(system_error("cannot open the content just received", errno));
   if (::fchmod(file.get(), 0644) != 0 || ::fsync(file.get()) != 0)

@@ -34,8 +34,8 @@ class StoredFiles {
   };
   Result<Opened> open(const std::string& path) const;
   Result<void> make_folder(const std::string& path) const;  // with those above it; one that is there stays
-  // Puts the file `received`, which is used up, at `path`. Whoever looks sees the old content or the new one,
-  // and after a crash there is one of them.
+  // Puts the file `received`, which is used up, at `path`; without one, an empty file. Whoever looks sees the
+  // old content or the new one, and after a crash there is one of them.
   Result<StoredFile> put(const std::string& path, const std::string& received) const;
   // A file, or a folder with all that is in it; a link goes without what it leads to.
   Result<void> remove(const std::string& path) const;

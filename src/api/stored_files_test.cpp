@@ -37,7 +37,7 @@ TEST_F(Stored, PutsListsOpensAndRemoves) {
   EXPECT_TRUE(put("a/b/c.txt", "three"));
   EXPECT_EQ(read("a/b/c.txt"), "three");
   EXPECT_FALSE(fs::exists(top + "/received"));
-  ASSERT_TRUE(put("empty", ""));
+  ASSERT_TRUE(files().put("empty", ""));
   ASSERT_TRUE(files().make_folder("x/y"));
   ASSERT_TRUE(files().make_folder("x/y"));
 

@@ -27,7 +27,8 @@ using StorageWork = Outcome<Json> (*)(Arm&, const StorageOptions&);
 // One verb with its options, which the caller adds flags for.
 std::pair<Command, std::shared_ptr<StorageOptions>> storage_verb(Command& noun, Context& context,
                                                                  const char* name, const char* about,
-                                                                 const char* example, StorageWork work);
+                                                                 const char* example, StorageWork work,
+                                                                 const View& view = plain_view());
 
 void add_file_commands(Command& storage, Context& context);  // and directories
 void add_blob_commands(Command& storage, Context& context);

@@ -37,11 +37,12 @@ Outcome<void> need_flag(const std::string& value, const char* flag) {
 
 std::pair<Command, std::shared_ptr<StorageOptions>> storage_verb(Command& noun, Context& context,
                                                                  const char* name, const char* about,
-                                                                 const char* example, StorageWork work) {
+                                                                 const char* example, StorageWork work,
+                                                                 const View& view) {
   auto options = std::make_shared<StorageOptions>();
   Command command = noun.verb(name, about, example);
   add_account(command, *options);
-  runs(command, context, options, plain_view(), work);
+  runs(command, context, options, view, work);
   return {command, options};
 }
 
@@ -87,6 +88,15 @@ Outcome<Json> exists(Arm& arm, const StorageOptions& options) {
   return Json{{"exists", *found}};
 }
 
+const View& share_view() {
+  static const View view{nullptr,
+                         {{"Name", [](const Json& row) { return text_at(row, {"name"}); }},
+                          {"Last Modified", [](const Json& row) {
+                             return text_at(row, {"properties", "lastModified"});
+                           }}}};
+  return view;
+}
+
 Json described(const Value& datastore, const std::string& prefix) {
   Json out{{"name", datastore.text("name").substr(prefix.size())},
            {"metadata", nullptr},
@@ -128,7 +138,9 @@ void add_commands(Command& storage, Context& context) {
       is_share ? storage.verb("share", "File shares", "slipway storage share list -o table")
                : storage.verb("container", "Blob containers", "slipway storage container list -o table");
   const auto verb = [&](const char* name, const char* about, const char* example, StorageWork work) {
-    auto [command, options] = storage_verb(noun, context, name, about, example, work);
+    auto [command, options] =
+        storage_verb(noun, context, name, about, example, work,
+                     work == list<kind> || work == show<kind> ? share_view() : plain_view());
     if (work == list<kind>)
       return command.text("--prefix TEXT", options->prefix, "only those that begin so"), void();
     command.text(is_share ? "-n,--name,-s,--share-name NAME" : "-n,--name,-c,--container-name NAME",
