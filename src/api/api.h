@@ -17,8 +17,8 @@
 #include "api/worker.h"
 #include "base/seal.h"
 #include "control/loop.h"
-#include "domain/datastore.h"
 #include "domain/gang.h"
+#include "domain/records.h"
 #include "net/server.h"
 #include "net/tail.h"
 

@@ -87,7 +87,7 @@ void Api::add_datastore_routes() {
     if (!wish) return call.send(problem(wish.error()));
     wish->name = call.part("name");
     wish->workspace = call.caller.workspace;
-    if (!wish->key.empty()) wish->key = sealer_.seal(wish->key);
+    if (!wish->key.empty()) wish->key = options_.sealer->seal(wish->key);
     change<DatastoreRecord>(
         call, [call, record = *wish](Controller& c) { return c.put_datastore(call.caller, record); },
         [](const DatastoreRecord& datastore) { return json(200, wire::format(datastore)); });

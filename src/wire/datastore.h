@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "domain/datastore.h"
+#include "domain/records.h"
 
 namespace slipway::wire {
 
