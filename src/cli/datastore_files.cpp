@@ -59,7 +59,7 @@ Outcome<void> DatastoreFiles::walk(const std::string& folder,
     const std::string at = std::move(folders.back());
     folders.pop_back();
     Outcome<void> done;
-    const Outcome<void> seen = list(at, [&](const StoredFile& file) {
+    Outcome<void> seen = list(at, [&](const StoredFile& file) {
       if (file.is_folder)
         folders.push_back(file.path);
       else

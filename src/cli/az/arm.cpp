@@ -60,7 +60,7 @@ std::string part_of_id(const std::string& id, std::string_view kind) {
   bool next = false;
   while (begin <= id.size()) {
     const std::size_t end = std::min(id.find('/', begin), id.size());
-    const std::string part = id.substr(begin, end - begin);
+    std::string part = id.substr(begin, end - begin);
     if (next) return part;
     next = same_word(part, kind);
     begin = end + 1;
@@ -162,8 +162,7 @@ Outcome<void> Arm::make_when_absent(const std::string& path, const Json& body, c
 
 Outcome<void> Arm::ensure(const Place& place, Depth depth) {
   const Json body{{"location", location(place.location)}};
-  if (const auto made = make_when_absent(workspace(place), body, place.workspace, "workspace"); !made)
-    return made;
+  if (auto made = make_when_absent(workspace(place), body, place.workspace, "workspace"); !made) return made;
   if (depth == Depth::workspace) return {};
   return make_when_absent(experiment(place), Json(), place.experiment, "experiment");
 }

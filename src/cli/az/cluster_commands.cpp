@@ -75,7 +75,7 @@ Outcome<std::pair<std::string, std::string>> datastore_of(const Json& volumes, c
 Outcome<Json> files(Arm& arm, const FilesOptions& options) {
   if (const auto named = need(options.name, "-c", "slipway batchai cluster file list -c nc6"); !named)
     return give_up(named);
-  const Outcome<Json> cluster = arm.get(arm.cluster(options, options.name));
+  Outcome<Json> cluster = arm.get(arm.cluster(options, options.name));
   if (!cluster) return cluster;
   const Json& setup = value_at(*cluster, {"properties", "nodeSetup"});
   const std::string prefix = text_at(setup, {"setupTask", "stdOutErrPathPrefix"});

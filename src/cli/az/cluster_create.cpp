@@ -135,11 +135,11 @@ Outcome<Json> properties_of(Arm& arm, const ClusterOptions& options) {
 
 Outcome<Json> create(Arm& arm, const ClusterOptions& options) {
   if (const auto named = need(options.name, "-n", example); !named) return give_up(named);
-  const Outcome<Json> properties = properties_of(arm, options);
+  Outcome<Json> properties = properties_of(arm, options);
   if (!properties) return properties;
   if (const auto made = arm.ensure(options, Arm::Depth::workspace); !made) return give_up(made);
   const std::string path = arm.cluster(options, options.name);
-  const Outcome<Json> before = arm.find(path);
+  Outcome<Json> before = arm.find(path);
   if (!before) return before;
   if (!before->is_null())
     return refuse(fmt::format("there is a cluster {} already", options.name), {},

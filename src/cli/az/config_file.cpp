@@ -168,7 +168,7 @@ Outcome<void> fill_volumes(Arm& arm, Json& volumes, const Storage& storage) {
     for (Json& volume : *list) {
       if (!volume.is_object()) continue;
       for (const char* key : {"accountName", "azureFileUrl"})
-        if (const auto done = replace_account(arm, volume, key, storage); !done) return done;
+        if (auto done = replace_account(arm, volume, key, storage); !done) return done;
       if (text_at(volume, {"accountName"}).empty()) {
         const std::string url = text_at(volume, {"azureFileUrl"});
         const std::size_t host = url.find("://");

@@ -45,7 +45,7 @@ Outcome<Json> create(Arm& arm, const ServerOptions& options) {
 
   if (const auto made = arm.ensure(options, Arm::Depth::workspace); !made) return give_up(made);
   const std::string path = arm.file_server(options, options.name);
-  const Outcome<Json> before = arm.find(path);
+  Outcome<Json> before = arm.find(path);
   if (!before) return before;
   if (!before->is_null())
     return refuse(fmt::format("there is a file server {} already", options.name), {}, "choose another name");

@@ -80,7 +80,7 @@ Outcome<Json> show_group(Arm& arm, const GroupOptions& options) {
 }
 
 Outcome<Json> group_exists(Arm& arm, const GroupOptions& options) {
-  const Outcome<Json> found = show_group(arm, options);
+  Outcome<Json> found = show_group(arm, options);
   if (!found && found.error().exit_code != 3) return found;
   return Json(found.has_value());
 }
@@ -94,14 +94,14 @@ Outcome<Json> delete_group(Arm& arm, const GroupOptions& options) {
   const std::string below =
       fmt::format("/subscriptions/{}/resourceGroups/{}/providers/Microsoft.BatchAI/workspaces",
                   net::percent_encode(arm.subscription()), net::percent_encode(options.name));
-  const Outcome<Json> workspaces = arm.list(below);
+  Outcome<Json> workspaces = arm.list(below);
   const bool none = !workspaces && (workspaces.error().status == 404 ||
                                     workspaces.error().exit_code == ExitCode::unreachable);
   if (!workspaces && !none) return workspaces;
   if (workspaces)
     for (const Json& workspace : *workspaces) {
       const std::string path = below + "/" + net::percent_encode(text_at(workspace, {"name"}));
-      if (const Outcome<Json> removed = arm.remove(path, options.waiting()); !removed) return removed;
+      if (Outcome<Json> removed = arm.remove(path, options.waiting()); !removed) return removed;
     }
   const bool was_label = arm.defaults().remove_group(options.name);
   if (!was_label && (!workspaces || workspaces->empty()))

@@ -74,13 +74,13 @@ Outcome<Json> create(Arm& arm, const JobOptions& options) {
   if (cluster.empty()) return misuse("the cluster is missing", example);
   if (const auto made = arm.ensure(options, Arm::Depth::experiment); !made) return give_up(made);
   const std::string path = arm.job(options, options.name);
-  const Outcome<Json> before = arm.find(path);
+  Outcome<Json> before = arm.find(path);
   if (!before) return before;
   if (!before->is_null())
     return refuse(fmt::format("there is a job {} already", options.name), {},
                   fmt::format("slipway batchai job delete -n {}, or choose another name", options.name));
   const std::string at = cluster_path(arm, options, cluster);
-  const Outcome<Json> found = arm.get(at);
+  Outcome<Json> found = arm.get(at);
   if (!found) return found;
   const std::string id = text_at(*found, {"id"});
   (*properties)["cluster"] = {{"id", id.empty() ? at : id}};

@@ -94,6 +94,7 @@ Outcome<int> run_ssh(std::vector<std::string> line, const std::string& password)
     }
   }
   std::vector<char*> words;
+  words.reserve(line.size() + 1);
   for (std::string& word : line) words.push_back(word.data());
   words.push_back(nullptr);
   const pid_t child = ::fork();

@@ -83,6 +83,7 @@ std::vector<ColumnOf> columns_of(const Json& rows) {
     if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
     return text;
   };
+  columns.reserve(keys.size() + cells);
   for (const std::string& key : keys)
     columns.push_back({title(key), [key](const Json& row) {
                          const auto found = row.is_object() ? row.find(key) : row.end();
@@ -113,6 +114,7 @@ std::string format_table(const Json& value, const std::vector<ColumnOf>& given) 
   std::vector<std::vector<std::string>> lines(2);
   std::vector<std::size_t> widths;
   std::vector<bool> right(columns.size(), true);
+  lines[0].reserve(columns.size());
   for (const ColumnOf& column : columns) lines[0].push_back(column.title);
   for (const Json& row : rows) {
     std::vector<std::string> cells;
