@@ -1,69 +1,10 @@
 // The command lines written for az batchai, against a service made of a table of answers.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-
 #include <atomic>
 
-#include "cli/testing.h"
-#include "wire/json.h"
+#include "cli/az/testing.h"
 
 namespace slipway::cli {
 namespace {
-
-using wire::Json;
-using ExchangePtr = std::shared_ptr<net::Exchange>;
-
-constexpr const char* lab =
-    "/subscriptions/default/resourceGroups/default/providers/Microsoft.BatchAI/workspaces/lab";
-const std::string clusters = std::string(lab) + "/clusters";
-const std::string jobs = std::string(lab) + "/experiments/first/jobs";
-
-std::string cluster_json(const std::string& name, const std::string& more = "") {
-  return fmt::format(
-      R"({{"id":"{0}/{1}","name":"{1}","type":"Microsoft.BatchAI/workspaces/clusters","properties":{{"vmSize":"STANDARD_NC6",)"
-      R"("provisioningState":"succeeded","allocationState":"steady","scaleSettings":{{"manual":{{"targetNodeCount":2}}}},)"
-      R"("userAccountSettings":{{"adminUserName":"ana"}},{2}"nodeStateCounts":{{"idleNodeCount":1,"runningNodeCount":2,)"
-      R"("preparingNodeCount":3,"unusableNodeCount":5,"leavingNodeCount":4}}}}}})",
-      clusters, name, more);
-}
-
-std::string job_json(const std::string& state, const std::string& info = "") {
-  return fmt::format(
-      R"({{"id":"{}/fit","name":"fit","properties":{{"cluster":{{"id":"{}/nc6"}},"toolType":"custom","nodeCount":2,)"
-      R"("creationTime":"2018-06-07T21:16:21Z","provisioningState":"succeeded","executionState":"{}"{}}}}})",
-      jobs, clusters, state, info);
-}
-
-// A service with workspace lab and experiment first in it, and nobody's settings in sight.
-class BatchAi : public ::testing::Test {
- protected:
-  BatchAi() {
-    for (const char* name : {"AZURE_SUBSCRIPTION_ID", "AZURE_STORAGE_ACCOUNT",
-                             "AZURE_BATCHAI_STORAGE_ACCOUNT", "AZURE_BATCHAI_STORAGE_KEY"})
-      ::unsetenv(name);
-    home.write(".ssh/id_rsa.pub", "ssh-rsa AAAA ana@lab\n");
-    ::setenv("HOME", home.path().c_str(), 1);
-    service.on(std::string("GET ") + lab, 200, R"({"name":"lab","location":"eastus"})");
-    service.on(std::string("GET ") + lab + "/experiments/first", 200, R"({"name":"first"})");
-  }
-  // A cluster or job that can be made.
-  void offer(const std::string& path, const std::string& answered) {
-    service.on("PUT " + path, 200, answered);
-  }
-  Json sent(const std::string& what) const {
-    const std::string body = service.body_of(what);
-    return body.empty() ? Json() : Json::parse(body);
-  }
-  Ran run(std::vector<std::string> words) const {
-    words.insert(words.end(), {"--data", data.path()});
-    return service.run(words);
-  }
-
-  FakeService service;
-  TemporaryFolder home, data;
-};
 
 TEST_F(BatchAi, ListsAsATableWithAzuresColumns) {
   service.on("GET " + clusters, 200, R"({"value":[)" + cluster_json("nc6") + R"(]})");
@@ -158,6 +99,45 @@ TEST_F(BatchAi, CreatesAClusterFromSwitches) {
     "nodeSetup":{"mountVolumes":{"azureFileShares":[{"accountName":"default",
       "azureFileUrl":"https://default.file.core.windows.net/batchaisample","credentials":{},
       "relativeMountPath":"external"}]}}}})"));
+}
+
+TEST_F(BatchAi, TheFirstVersionsLinesRunWithoutAWorkspace) {
+  const std::string usual =
+      "/subscriptions/default/resourceGroups/default/providers/Microsoft.BatchAI/workspaces/default";
+  service.on("PUT " + usual, 200, "{}");
+  service.on("PUT " + usual + "/experiments/default", 200, "{}");
+  service.on("PUT " + usual + "/clusters/nc6", 200, cluster_json("nc6"));
+  service.on("PUT " + usual + "/experiments/default/jobs/fit", 200, job_json("queued"));
+  Ran ran = run({"batchai",
+                 "cluster",
+                 "create",
+                 "-n",
+                 "nc6",
+                 "-i",
+                 "UbuntuDSVM",
+                 "-s",
+                 "Standard_NC6",
+                 "--min",
+                 "2",
+                 "--max",
+                 "2",
+                 "--afs-name",
+                 "batchaisample",
+                 "--afs-mount-path",
+                 "external",
+                 "-u",
+                 "ana",
+                 "-k",
+                 home.path(".ssh/id_rsa.pub")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.err, "") << "nobody asked for the usual workspace, so nobody is told of it";
+  service.on("GET " + usual + "/clusters/nc6", 200, cluster_json("nc6"));
+  data.write("job.json", R"({"properties":{"nodeCount":2,"customToolkitSettings":{"commandLine":"ls"},)"
+                         R"("stdOutErrPathPrefix":"$AZ_BATCHAI_MOUNT_ROOT/external"}})");
+  ran = run({"batchai", "job", "create", "-n", "fit", "--cluster-name", "nc6", "-c", data.path("job.json")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.err, "");
+  EXPECT_EQ(service.body_of("PUT " + usual + "/experiments/default"), "");
 }
 
 TEST_F(BatchAi, CreatesAClusterWithAPasswordAndAnAccount) {
@@ -344,117 +324,6 @@ TEST_F(BatchAi, ScalesAndTerminates) {
           R"({"properties":{"scaleSettings":{"autoScale":{"minimumNodeCount":0,"maximumNodeCount":3}}}})"));
   service.on("POST " + jobs + "/fit/terminate", 200, "");
   EXPECT_EQ(run({"batchai", "job", "terminate", "-w", "lab", "-e", "first", "-n", "fit", "-y"}).code, 0);
-}
-
-TEST_F(BatchAi, WaitsAndExitsAsTheJobDid) {
-  struct Row {
-    const char* state;
-    const char* info;
-    int code;
-  };
-  for (const Row& row :
-       {Row{"succeeded", R"(,"executionInfo":{"exitCode":0,"startTime":"s","endTime":"e"})", 0},
-        Row{"failed", R"(,"executionInfo":{"exitCode":7})", 7},
-        Row{"failed", R"(,"executionInfo":{"startTime":"s"})", 1}}) {
-    std::atomic<int> asked = 0;
-    service.on("GET " + jobs + "/fit", [&](const ExchangePtr& exchange) {
-      exchange->send(json_response(200, asked++ == 0 ? job_json("queued") : job_json(row.state, row.info)));
-    });
-    const Ran ran = run({"batchai", "job", "wait", "-w", "lab", "-e", "first", "-n", "fit"});
-    EXPECT_EQ(ran.code, row.code);
-    EXPECT_TRUE(ran.err.starts_with("Job submitted at 2018-06-07T21:16:21Z\nJob state: queued\n")) << ran.err;
-    EXPECT_NE(ran.err.find(std::string("Job state: ") + row.state), std::string::npos) << ran.err;
-  }
-}
-
-TEST_F(BatchAi, StreamsAFileToItsLastByte) {
-  // The file comes with the second list, grows, and gets its last lines just before the job is seen to be
-  // over.
-  std::atomic<int> lists = 0, states = 0, reads = 0;
-  service.on("GET " + jobs + "/fit", [&](const ExchangePtr& exchange) {
-    exchange->send(json_response(200, job_json(++states < 4 ? "running" : "succeeded")));
-  });
-  service.on("POST " + jobs + "/fit/listOutputFiles", [&](const ExchangePtr& exchange) {
-    EXPECT_EQ(exchange->request().parameter("outputdirectoryid"), "stdouterr");
-    const std::string file = fmt::format(
-        R"({{"name":"stdout.txt","fileType":"file","downloadUrl":"{}/link/1?sig=x"}})", service.url());
-    exchange->send(json_response(200, ++lists < 2 ? R"({"value":[]})" : R"({"value":[)" + file + "]}"));
-  });
-  service.on("GET /link/1", [&](const ExchangePtr& exchange) {
-    ++reads;
-    const std::string content = states >= 4 ? "one\ntwo\nlast\n" : reads > 3 ? "one\ntwo\n" : "one\n";
-    const std::string range = exchange->request().header("Range").value_or("");
-    const std::size_t from = std::stoul(range.substr(6));
-    if (from >= content.size()) return exchange->send({416, {}, ""});
-    exchange->send({206, {}, content.substr(from)});
-  });
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"batchai", "job", "file", "stream", "--j", "fit", "--output-directory-id",
-                                 "stdouterr", "--f", "stdout.txt"},
-        std::vector<std::string>{"batchai", "job", "stream-file", "--job-name", "fit",
-                                 "--output-directory-id", "stdouterr", "--name", "stdout.txt"}}) {
-    lists = states = reads = 0;
-    std::vector<std::string> line = words;
-    line.insert(line.end(), {"-w", "lab", "-e", "first"});
-    const Ran ran = run(line);
-    EXPECT_EQ(ran.code, 0) << ran.err;
-    EXPECT_EQ(ran.out, "one\ntwo\nlast\n");
-    EXPECT_NE(ran.err.find("stdout.txt is not there yet: waiting for it\n"), std::string::npos) << ran.err;
-    EXPECT_NE(ran.err.find("/link/1?sig=x\n"), std::string::npos) << ran.err;
-  }
-  states = 10;
-  lists = -5;
-  const Ran without =
-      run({"batchai", "job", "file", "stream", "-j", "fit", "-f", "none", "-w", "lab", "-e", "first"});
-  EXPECT_EQ(without.code, 0);
-  EXPECT_EQ(without.out, "");
-}
-
-TEST_F(BatchAi, ListsFilesAndNodesInOldAndNewWords) {
-  service.on(
-      "POST " + jobs + "/fit/listOutputFiles", 200,
-      R"({"value":[{"name":"a.txt","fileType":"file","downloadUrl":"u","properties":{"contentLength":5,)"
-      R"("lastModified":"2018-06-07T21:16:21Z"}}]})");
-  const std::string table =
-      "Name    Type      Size  Modified\n"
-      "------  ------  ------  --------------------\n"
-      "a.txt   file         5  2018-06-07T21:16:21Z\n";
-  const std::vector<std::string> where{"-w", "lab", "-e", "first", "-o", "table"};
-  for (std::vector<std::string> words :
-       {std::vector<std::string>{"batchai", "job", "file", "list", "-j", "fit"},
-        std::vector<std::string>{"batchai", "job", "list-files", "-n", "fit", "-d", "M"}}) {
-    words.insert(words.end(), where.begin(), where.end());
-    EXPECT_EQ(run(words).out, table);
-  }
-  service.on("POST " + clusters + "/nc6/listRemoteLoginInformation", 200,
-             R"({"value":[{"nodeId":"n1","ipAddress":"10.0.0.4","port":50000}]})");
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"batchai", "cluster", "node", "list", "-c", "nc6", "-w", "lab", "-o", "tsv"},
-        std::vector<std::string>{"batchai", "cluster", "list-nodes", "-n", "nc6", "-w", "lab", "-o", "tsv"}})
-    EXPECT_EQ(run(words).out, "n1\t10.0.0.4\t50000\n");
-}
-
-TEST_F(BatchAi, RunsOnANodeThroughSsh) {
-  service.on("POST " + clusters + "/nc6/listRemoteLoginInformation", 200,
-             R"({"value":[{"nodeId":"n1","ipAddress":"10.0.0.4","port":50000}]})");
-  service.on("GET " + clusters + "/nc6", 200, cluster_json("nc6"));
-  home.write("ssh", "#!/bin/sh\nfor word; do echo \"[$word]\"; done > " + home.path("words") + "\nexit 5\n");
-  ::chmod(home.path("ssh").c_str(), 0755);
-  const std::string path = ::getenv("PATH");
-  ::setenv("PATH", (home.path() + ":" + path).c_str(), 1);
-  const Ran ran = run({"batchai", "cluster", "node", "exec", "-c", "nc6", "-w", "lab", "--exec", "echo 'hi'",
-                       "-L", "8888:localhost:8888", "-k", "key"});
-  EXPECT_EQ(run({"batchai", "cluster", "node", "exec", "-c", "nc6", "-w", "lab"}).code, 0) << "nothing to do";
-  ::setenv("PATH", "/nonexistent", 1);
-  const Ran without = run({"batchai", "cluster", "node", "exec", "-c", "nc6", "-w", "lab", "--exec", "ls"});
-  ::setenv("PATH", path.c_str(), 1);
-  EXPECT_EQ(ran.code, 5) << ran.err;
-  const std::string words = home.read("words");
-  for (const char* word : {"[-p]\n[50000]", "[-i]\n[key]", "[-L]\n[8888:localhost:8888]", "[ana@10.0.0.4]",
-                           "[bash -ilc 'echo '\\''hi'\\''']"})
-    EXPECT_NE(words.find(word), std::string::npos) << words;
-  EXPECT_EQ(without.code, 1);
-  EXPECT_TRUE(without.err.starts_with("error: there is no ssh on this machine")) << without.err;
 }
 
 TEST_F(BatchAi, KeepsDefaultsAndGroups) {
