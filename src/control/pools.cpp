@@ -292,6 +292,7 @@ void Controller::remove_pool_if_empty(const std::string& key) {
     if (job.record.pool == record.name && job.record.workspace == record.workspace &&
         !is_terminal(job.record.state))
       return;
+  dirty_pools_.erase(key);  // first: the key may be that of what goes
   pools_.erase(found);
   changes_.pools_removed.emplace_back(record.workspace, record.name);
   const auto of_it = [&](const auto& one) {
@@ -303,7 +304,6 @@ void Controller::remove_pool_if_empty(const std::string& key) {
   std::erase_if(changes_.pools, of_it);
   std::erase_if(changes_.moments, about_it);
   std::erase_if(changes_.samples, about_it);
-  dirty_pools_.erase(key);
 }
 
 Result<PoolView> Controller::pool(const Caller& caller, const std::string& name) const {

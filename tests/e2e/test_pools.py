@@ -130,6 +130,13 @@ class Pools(unittest.TestCase):
             self.assertEqual(service.get("/v1/pools/lab")["autoscale"], {"by": "hand"})
 
 
+    def test_a_pool_without_nodes_is_deleted_at_once(self):
+        with Service() as service:
+            service.ok("pool", "create", "a-name-that-is-too-long-to-lie-within-the-text-itself", "--nodes", 0)
+            service.ok("pool", "delete", "a-name-that-is-too-long-to-lie-within-the-text-itself", "--yes")
+            self.assertEqual(service.get("/v1/pools")["items"], [])
+
+
 class StartTasks(unittest.TestCase):
     def create(self, service, script, *more):
         path = service.write("setup.sh", script)
