@@ -255,7 +255,7 @@ std::vector<View::Place> Controller::places_of(const PoolRecord& pool, const std
         break;
       case MountKind::scratch: break;  // the tree itself is the job's
     }
-    if (!mount.folder.empty()) place.source += "/" + mount.folder;
+    if (!mount.folder.empty() && !place.source.empty()) place.source += "/" + mount.folder;
   };
   for (const Mount& mount : pool.mounts) add(mount);
   for (const Mount& mount : own) add(mount);

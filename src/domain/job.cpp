@@ -141,6 +141,8 @@ Result<void> validate_mounts(std::string_view root, const std::vector<Mount>& mo
     if (!mount.folder.empty() && !is_clean(mount.folder))
       return wrong(fmt::format("folder '{}' is not a plain relative path", mount.folder),
                    "name a folder inside what is mounted");
+    if (!mount.folder.empty() && mount.kind != MountKind::datastore && mount.kind != MountKind::path)
+      return wrong("only a datastore and a path have folders to choose", "leave folder out");
     if (mount.kind == MountKind::datastore)
       if (auto named = validate_name("datastore", mount.what); !named) return named;
     if (mount.kind == MountKind::path && (mount.what.size() < 2 || mount.what.front() != '/' ||

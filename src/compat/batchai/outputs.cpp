@@ -62,10 +62,12 @@ Answer<Service::Ground> Service::find_outputs(Registry& registry, const JobRecor
     }
     case MountKind::shared:
       return Ground{tools_.data + "/" + shared_folder(job.workspace, job.id), "", inside};
-    case MountKind::scratch:
+    case MountKind::scratch: {
       if (node.empty()) return Ground{};  // nothing ran yet
-      if (is_here) return Ground{tools_.data + "/" + scratch_folder(job.workspace, job.id, node), "", inside};
-      return Ground{scratch_folder(job.workspace, job.id, node), node, inside};
+      const std::string scratch = scratch_folder(job.workspace, job.id, node);
+      const std::string path = join_path(mount.at, found->path);
+      return is_here ? Ground{tools_.data + "/" + scratch, "", path} : Ground{scratch, node, path};
+    }
     case MountKind::path:
       if (is_here) return Ground{mount.what, "", inside};
       return refuse(not_on_mount(directory, fmt::format("it lies in {} of node {}", mount.what, node)));

@@ -131,8 +131,8 @@ void add_layout(TaskSpec& task, const Value& properties, const JobPaths& paths, 
   const std::string job = paths.temp.substr(mount_root.size() + 1);
   task.mount_root = std::string(mount_root);
   // What is written beside the volumes goes to the node's own disk.
-  task.mounts = {{"mounts", MountKind::scratch, "", "mounts", false},
-                 {job, MountKind::scratch, "", "job", false},
+  task.mounts = {{"mounts", MountKind::scratch, "", "", false},
+                 {job, MountKind::scratch, "", "", false},
                  {job + "/shared", MountKind::shared, "", "", false}};
   task.mounts.insert(task.mounts.end(), mounts.begin(), mounts.end());
   task.mounts.insert(task.mounts.end(), paths.outside.begin(), paths.outside.end());
