@@ -39,7 +39,9 @@ std::string describe_end(const ProcessEnded& ended, const std::string& name, con
   const std::string_view word = !name.empty() && name.front() >= '0' && name.front() <= '9' ? "rank " : "";
   std::string who = name.empty() ? "it " : fmt::format("{}{} on {} ", word, name, node);
   switch (ended.kind) {
-    case ProcessEndKind::exited: return fmt::format("{}exited with code {}", who, ended.code);
+    case ProcessEndKind::exited:
+      return fmt::format("{}exited with code {}{}{}", who, ended.code, ended.detail.empty() ? "" : ": ",
+                         ended.detail);
     case ProcessEndKind::signalled:
       return fmt::format("{}was ended by {}{}{}", who, signal_name(ended.code),
                          ended.detail.empty() ? "" : ": ", ended.detail);

@@ -61,6 +61,7 @@ struct View {
     std::string source;    // absolute, or under the data folder
     std::string command;   // of a mount command
     std::string url, key;  // of a blob container that `source` is a copy of
+    bool pulls = true;     // else another node of the gang brings what `url` has into the same folder
     bool read_only = false;
     friend bool operator==(const Place&, const Place&) = default;
   };

@@ -101,8 +101,7 @@ View view_of(const TaskSpec& task, const Placement& placement, std::uint32_t nod
   // A container that is copied: once where nodes see the same folder, else to each.
   const bool is_first_here = std::none_of(placement.nodes.begin(), placement.nodes.begin() + node,
                                           [](const PlacedNode& earlier) { return earlier.shares_storage; });
-  for (View::Place& place : view.places)
-    if (placement.nodes[node].shares_storage && !is_first_here) place.url.clear();
+  for (View::Place& place : view.places) place.pulls = !placement.nodes[node].shares_storage || is_first_here;
   view.folders = task.folders;
   const Words words = words_of_all(placement, addresses(placement.nodes));
   for (const auto& [path, text] : task.texts) view.texts.emplace_back(path, fill_in(text, words));

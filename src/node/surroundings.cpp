@@ -146,7 +146,7 @@ Result<void> Surroundings::lay_out(const View::Place& place) const {
                   "give the datastore a path that all nodes see: slipway datastore create NAME --path DIR");
     if (auto made = make_open_folders(source); !made) return made;
   }
-  if (!place.url.empty())
+  if (!place.url.empty() && place.pulls)
     if (auto pulled = sync("pull", place); !pulled) return pulled;
   return has_namespaces_ ? make_folders(at) : make_link(source, at);
 }

@@ -80,7 +80,8 @@ TEST_F(SurroundingsTest, LogsAreOneFileInTwoPlacesAndGoOn) {
 }
 
 TEST_F(SurroundingsTest, AMountCommandThatFailsSaysWhatItSaid) {
-  view.places = {{"gfs", MountKind::command, "", "echo cannot reach gl1 >&2; exit 32; mount", "", "", false}};
+  view.places = {
+      {"gfs", MountKind::command, "", "echo cannot reach gl1 >&2; exit 32; mount", "", "", true, false}};
   const auto laid_out = Surroundings(view, place, true).lay_out();
   ASSERT_FALSE(laid_out);
   EXPECT_NE(laid_out.error().what.find("failed with exit code 32: cannot reach gl1"), std::string::npos)

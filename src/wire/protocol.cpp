@@ -141,7 +141,7 @@ Json to_json(const View& view) {
                                           {"source", place.source},
                                           {"read_only", place.read_only}});
     if (!place.command.empty()) json["command"] = place.command;
-    if (!place.url.empty()) json.update({{"url", place.url}, {"key", place.key}});
+    if (!place.url.empty()) json.update({{"url", place.url}, {"key", place.key}, {"pulls", place.pulls}});
   }
   Json json{
       {"root", view.root}, {"tree", view.tree}, {"places", std::move(places)}, {"folders", view.folders}};
@@ -165,6 +165,7 @@ View view_from(const Json& json) {
     place.command = item.value("command", "");
     place.url = item.value("url", "");
     place.key = item.value("key", "");
+    place.pulls = item.value("pulls", true);
   }
   view.folders = json.at("folders").get<std::vector<std::string>>();
   if (json.contains("texts"))

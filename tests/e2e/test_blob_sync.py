@@ -21,7 +21,7 @@ import urllib.parse
 import urllib.request
 import xml.etree.ElementTree
 
-from harness import SLIPWAY, PATIENCE, Ran, read_line, wait_until
+from harness import SLIPWAY, PATIENCE, Ran, Service, read_line, wait_until
 
 VERSION = "3.37.0"
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "slipway", f"azurite-{VERSION}")
@@ -370,6 +370,55 @@ class BlobSync(unittest.TestCase):
         self.ok("push", moved=2, SSL_CERT_FILE=cert)
         self.ok("pull", "other", moved=2, SSL_CERT_FILE=cert)
         self.assertEqual(self.tree("other"), self.tree())
+
+
+class InJobs(unittest.TestCase):
+    """A container that a job mounts: brought before it, sent back after it."""
+
+    def setUp(self):
+        self.base = tempfile.mkdtemp(prefix="slipway-blob-")
+        self.addCleanup(shutil.rmtree, self.base, True)
+        self.store = Azurite(self.base)
+        self.addCleanup(self.store.stop)
+        self.store.ask("PUT", "/data?restype=container")
+        self.store.put("in/a.txt", b"from the store")
+        self.service = Service()
+        self.addCleanup(self.service.close)
+        self.service.pool("lab", 2)
+        key = self.service.write("key", KEY)
+        self.service.ok("datastore", "create", "lab.blob.data", "--url", self.store.url(), "--key-file", key)
+
+    def job(self, command, **more):
+        task = {"name": "t", "mounts": [{"at": "d", "datastore": "lab.blob.data"}], "command": command, **more}
+        return self.service.submit({"name": "j", "pool": "lab", "tasks": [task]})
+
+    def test_what_a_gang_reads_and_writes(self):
+        id = self.job("cd $SLIPWAY_MOUNTS/d && cat in/a.txt && echo $SLIPWAY_RANK > out-$SLIPWAY_RANK && sleep 0.$SLIPWAY_RANK", nodes=2)
+        self.assertEqual(self.service.run("job", "wait", id).code, 0)
+        for rank in (0, 1):
+            self.assertEqual(self.service.run("logs", f"{id}/t/{rank}").out, "from the store")
+        self.assertEqual(self.store.names(), {"in/a.txt": 14, "out-0": 2, "out-1": 2}, "sent by the time the job has ended")
+        found = subprocess.run(["grep", "-rlas", KEY, self.service.data], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(found.stdout, "", "the key is nowhere in clear")
+
+    def test_a_store_that_is_away_is_named(self):
+        self.store.stop()
+        id = self.job("true", interruptions_max=1)
+        self.assertNotEqual(self.service.run("job", "wait", id).code, 0)
+        shown = self.service.get(f"/v1/jobs/{id}")
+        self.assertEqual(shown["end"], "start_failed")
+        self.assertIn(self.store.url(), shown["reason"])
+
+    def test_results_that_cannot_be_sent_are_a_failure(self):
+        go = os.path.join(self.base, "go")
+        id = self.job(f"echo 1 > $SLIPWAY_MOUNTS/d/out; until [ -e {go} ]; do sleep 0.05; done")
+        wait_until(lambda: self.service.get(f"/v1/jobs/{id}")["state"] == "running", what="the job")
+        self.store.stop()
+        open(go, "w").close()
+        self.assertNotEqual(self.service.run("job", "wait", id).code, 0)
+        shown = self.service.get(f"/v1/jobs/{id}")
+        self.assertEqual(shown["exit_code"], 74)
+        self.assertIn("what it wrote was not sent", shown["reason"])
 
 
 if __name__ == "__main__":
