@@ -132,7 +132,9 @@ void Controller::hello(SessionId session, const Caller& caller, const Hello& hel
     pool_name = known.front();
   }
   const auto pool = pools_.find(caller.workspace + "/" + pool_name);
-  if (pool == pools_.end() || pool->second.record.deleting)
+  // Nobody joins a pool that goes; but a node of it comes back, after a restart, to end what it runs.
+  const bool belongs = node && node->record.pool == pool_name;
+  if (pool == pools_.end() || (pool->second.record.deleting && !belongs))
     return refuse(session, fmt::format("there is no pool {} to join", pool_name), true);
   if (node && node->record.pool != pool_name)
     return refuse(session, fmt::format("a node called {} belongs to pool {}", hello.name, node->record.pool),
