@@ -1,5 +1,6 @@
 """What the Batch AI face answers, by plain HTTP: what no SDK lets one send, and who may see what."""
 
+import glob
 import json
 import signal
 import unittest
@@ -264,11 +265,14 @@ class Face(SharedServiceCase):
                                                               "scaleSettings": {"manual": {"targetNodeCount": 1}}}})
         self.ask("PUT", path + "/experiments/e")
         wait_until(lambda: self.ask("GET", path + "/clusters/c").json["properties"]["nodeStateCounts"]["idleNodeCount"] == 1)
+        streams = lambda: set(glob.glob(self.s.data + "/workspaces/default/jobs/*/run.1/stdout.txt"))
+        before = streams()
         frozen = list(self.s.pids("keeper").values())  # so that what runs there cannot end
         self.s.kill(*frozen, sig=signal.SIGSTOP)
         try:
             self.ask("PUT", path + "/experiments/e/jobs/j", self.job(path))
-            wait_until(lambda: self.ask("GET", path + "/experiments/e/jobs/j").json["properties"]["executionState"] == "running")
+            # Its streams are made when the keeper is told to start it: from then on nothing ends it but the keeper.
+            wait_until(lambda: streams() - before)
             self.assertIn("operationresults", self.ask("DELETE", path, None, 202).headers["Azure-AsyncOperation"])
             self.assertEqual(self.ask("GET", path).json["properties"]["provisioningState"], "deleting")
             self.ask("PUT", path + "/experiments/f", None, 409, "OperationNotAllowed")
