@@ -91,7 +91,7 @@ Result<void> Controller::complete_pool(PoolRecord& pool, const PoolRequest& wish
   Autoscale& scale = pool.autoscale;
   if (scale.by == ScaleBy::demand) {
     // A pool with low-priority nodes grows by them; one without has only dedicated ones.
-    if (scale.dedicated_max == 0)
+    if (scale.dedicated_max == 0 && !scale.only_low_priority)
       scale.dedicated_max = pool.target.low_priority > 0 ? pool.target.dedicated : scale.max;
     if (pool.target.total() < scale.min)
       pool.target.of(scale.dedicated_max < scale.min) += scale.min - pool.target.total();

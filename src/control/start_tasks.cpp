@@ -122,7 +122,9 @@ void Controller::start_task_ended(Node& node, const ProcessEnded& ended) {
   if ((ended.kind == ProcessEndKind::lost || stopping_) && !timed_out) --start.tries;
   if (start.tries <= task.retries) {
     start.state = NodeStart::State::waiting;
-    timers_.insert({now_ + settings_.retry_wait_first,
+    Duration wait = settings_.retry_wait_first;
+    for (std::uint32_t i = 1; i < start.tries && wait < settings_.retry_wait_max; ++i) wait *= 2;
+    timers_.insert({now_ + std::min(wait, settings_.retry_wait_max),
                     TimerKind::start_task_again,
                     start_key(node),
                     node.record.id,

@@ -59,8 +59,10 @@ struct Autoscale {
   ScaleBy by = ScaleBy::hand;
   std::uint32_t min = 0;  // demand: of all nodes
   std::uint32_t max = 0;
-  std::uint32_t dedicated_max = 0;  // demand: what is needed beyond them is low-priority
-  Duration interval{15'000'000};    // formula, scenario: time between two evaluations
+  std::uint32_t dedicated_max =
+      0;                           // demand: what is needed beyond them is low-priority; 0: see complete_pool
+  bool only_low_priority = false;  // demand: none of them is dedicated
+  Duration interval{15'000'000};   // formula, scenario: time between two evaluations
   std::string formula;
   Scenario scenario;
   friend bool operator==(const Autoscale&, const Autoscale&) = default;

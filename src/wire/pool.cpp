@@ -41,6 +41,7 @@ Json autoscale_json(const Autoscale& autoscale) {
   Json json{{"by", to_string(autoscale.by)}};
   if (autoscale.by == ScaleBy::demand)
     json.update({{"min", autoscale.min}, {"max", autoscale.max}, {"dedicated_max", autoscale.dedicated_max}});
+  if (autoscale.only_low_priority) json["only_low_priority"] = true;
   if (autoscale.by == ScaleBy::formula || autoscale.by == ScaleBy::scenario)
     json["interval"] = seconds(autoscale.interval);
   if (autoscale.by == ScaleBy::formula) json["formula"] = autoscale.formula;
@@ -213,6 +214,7 @@ Autoscale read_autoscale(FieldReader& outer) {
     autoscale.min = read_count(reader, "min", nodes_max, 0);
     autoscale.max = read_count(reader, "max", nodes_max, 0);
     autoscale.dedicated_max = read_count(reader, "dedicated_max", nodes_max, 0);
+    autoscale.only_low_priority = reader.boolean("only_low_priority", false);
     autoscale.interval = read_duration(reader, "interval", Duration(1'000'000), 7 * day, autoscale.interval);
     autoscale.formula = reader.text("formula");
     if (const Value* scenario = reader.value("scenario")) {

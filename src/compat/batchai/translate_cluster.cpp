@@ -12,6 +12,7 @@ namespace {
 
 constexpr Millicores cores_min = 100;
 constexpr Duration setup_timeout{6 * 3'600'000'000ll};
+constexpr std::uint32_t setup_retries = 2;  // then the node is unusable until it is reset
 
 std::uint32_t count_at(const Value& value, std::string_view path) {
   return static_cast<std::uint32_t>(std::max<std::int64_t>(0, number_at(value, path, 0)));
@@ -32,6 +33,7 @@ void apply_scale(const Value& properties, PoolRequest& wish, const NodeCounts* n
   std::uint32_t target = 0;
   if (by_itself && count_at(*by_itself, "maximumNodeCount") > 0) {
     rule.by = ScaleBy::demand;
+    rule.only_low_priority = low;
     rule.min = count_at(*by_itself, "minimumNodeCount");
     rule.max = count_at(*by_itself, "maximumNodeCount");
     target = now ? now->total() : count_at(*by_itself, "initialNodeCount");
@@ -136,6 +138,7 @@ Answer<PoolRequest> translate_cluster(const Value& body, const ClusterContext& c
     start.environment = std::move(environment);
     start.command = "exec /bin/bash -c " + quote_for_shell(setup_script(*task, late));
     start.timeout = setup_timeout;
+    start.retries = setup_retries;
     for (const Value& secret : items_at(*task, "secrets"))
       start.secrets[text_at(secret, "name")] = context.sealer.seal(text_at(secret, "value"));
     wish.start_task = std::move(start);
