@@ -12,26 +12,37 @@
 namespace slipway::launch {
 namespace {
 
+// What {words} become: those of the whole gang, made once, and those of one process.
+struct AllWords {
+  const Words& of_gang;
+  Words of_process = {};
+
+  const std::string* find(std::string_view word) const {
+    for (const Words* words : {&of_process, &of_gang})
+      for (const auto& [name, value] : *words)
+        if (name == word) return &value;
+    return nullptr;
+  }
+};
+
 // Replaces the known {words}; a brace that begins none of them is the user's own (shell, JSON, awk).
-std::string fill_in(std::string_view text, const Words& words) {
+std::string fill_in(std::string_view text, const AllWords& words) {
   std::string filled;
   for (std::size_t at = 0; at < text.size();) {
-    bool found = false;
-    if (text[at] == '{')
-      for (const auto& [word, value] : words)
-        if (text.substr(at + 1, word.size()) == word && at + 1 + word.size() < text.size() &&
-            text[at + 1 + word.size()] == '}') {
-          filled += value;
-          at += word.size() + 2;
-          found = true;
-          break;
-        }
-    if (!found) filled += text[at++];
+    const std::size_t end = text[at] == '{' ? text.find('}', at) : std::string_view::npos;
+    const std::string* value =
+        end == std::string_view::npos ? nullptr : words.find(text.substr(at + 1, end - at - 1));
+    if (value == nullptr) {
+      filled += text[at++];
+      continue;
+    }
+    filled += *value;
+    at = end + 1;
   }
   return filled;
 }
 
-std::vector<std::string> arguments(const Command& command, const Words& words) {
+std::vector<std::string> arguments(const Command& command, const AllWords& words) {
   if (const auto* shell = std::get_if<std::string>(&command))
     return {"/bin/sh", "-c", fill_in(*shell, words)};
   std::vector<std::string> filled;
@@ -92,7 +103,7 @@ Words words_of_all(const Placement& placement, const std::string& hosts) {
           {"attempt", std::to_string(placement.key.attempt)}};
 }
 
-View view_of(const TaskSpec& task, const Placement& placement, std::uint32_t node) {
+View view_of(const TaskSpec& task, const Placement& placement, std::uint32_t node, const Words& of_gang) {
   View view;
   if (task.mount_root.empty()) return view;
   view.root = task.mount_root;
@@ -103,8 +114,7 @@ View view_of(const TaskSpec& task, const Placement& placement, std::uint32_t nod
                                           [](const PlacedNode& earlier) { return earlier.shares_storage; });
   for (View::Place& place : view.places) place.pulls = !placement.nodes[node].shares_storage || is_first_here;
   view.folders = task.folders;
-  const Words words = words_of_all(placement, addresses(placement.nodes));
-  for (const auto& [path, text] : task.texts) view.texts.emplace_back(path, fill_in(text, words));
+  for (const auto& [path, text] : task.texts) view.texts.emplace_back(path, fill_in(text, {of_gang}));
   view.logs = task.logs;
   if (!task.logs.empty())
     view.journal = placement.nodes.size() == 1 ? "execution.log"
@@ -135,15 +145,14 @@ Gang gang_on(const TaskSpec& task, const Placement& placement) {
 }
 
 // What runs on a node before any process of the task: as one of them, but alone.
-ProcessStart preparation(const Gang& gang, std::uint32_t place, const Words& of_all) {
+ProcessStart preparation(const Gang& gang, std::uint32_t place, const Words& of_gang) {
   const TaskSpec& task = gang.task;
   const PlacedNode& node = gang.placement.nodes[place];
   ProcessStart process;
   process.resources = {};
   process.argv = viewed(task.mount_root, contained(task, {"/bin/bash", "-c", task.preparation.command}));
   Environment environment = task.environment;
-  Words words = of_all;
-  words.insert(words.end(), {{"node", node.name}, {"gpus", std::to_string(node.all_gpus)}});
+  const AllWords words{of_gang, {{"node", node.name}, {"gpus", std::to_string(node.all_gpus)}}};
   for (const auto& [name, value] : task.process_environment) environment[name] = fill_in(value, words);
   environment["SLIPWAY_JOB_ID"] = to_string(gang.placement.key.task.job);
   environment["SLIPWAY_TASK_NAME"] = gang.placement.task_name;
@@ -171,6 +180,7 @@ struct Launcher {  // what is the same for all processes of the attempt
   const Row& row;
   std::string world;
   std::string hosts;
+  const Words& of_gang;
 
   ProcessStart process(std::uint32_t rank, std::size_t gpus_used) const {
     const TaskSpec& task = gang.task;
@@ -204,16 +214,16 @@ struct Launcher {  // what is the same for all processes of the attempt
       environment["SLIPWAY_ROLE_INDEX"] = index;
     }
     if (!task.mount_root.empty()) environment["SLIPWAY_MOUNTS"] = task.mount_root;
-    Words words = words_of_all(placement, hosts);
-    words.insert(words.end(), {{"rank", number},
-                               {"world_size", world},
-                               {"local_rank", local},
-                               {"index", index},
-                               {"node", node.name},
-                               {"role", member.role},
-                               {"gpus", std::to_string(node.all_gpus)}});
+    AllWords words{of_gang,
+                   {{"rank", number},
+                    {"world_size", world},
+                    {"local_rank", local},
+                    {"index", index},
+                    {"node", node.name},
+                    {"role", member.role},
+                    {"gpus", std::to_string(node.all_gpus)}}};
     process.listens = row.listens(gang, rank);
-    row.tell(gang, rank, environment, words);
+    row.tell(gang, rank, environment, words.of_process);
     for (const auto& [name, value] : task.process_environment) environment[name] = fill_in(value, words);
     process.argv = viewed(task.mount_root,
                           row.wrap(gang, rank, contained(task, arguments(command_of(task, member), words))));
@@ -269,7 +279,7 @@ std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placeme
     if (task.ports_from > 0 && order.ports > 0)
       order.ports_from = static_cast<std::uint16_t>(task.ports_from + taken[placement.nodes[node].host]);
     taken[placement.nodes[node].host] += order.ports;
-    order.view = view_of(task, placement, node);
+    order.view = view_of(task, placement, node, words);
     order.stop_grace = task.stop_grace;
     if (!task.preparation.empty()) order.preparation.push_back(preparation(gang, node, words));
     order.files = row.files(gang);
@@ -282,7 +292,9 @@ std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placeme
 std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement) {
   const Gang gang = gang_on(task, placement);
   const Row& row = row_of(task.toolkit);
-  const Launcher launcher{gang, row, std::to_string(gang.world_size()), addresses(placement.nodes)};
+  const std::string hosts = addresses(placement.nodes);
+  const Words of_gang = words_of_all(placement, hosts);
+  const Launcher launcher{gang, row, std::to_string(gang.world_size()), hosts, of_gang};
   const JobId job = placement.key.task.job;
   std::vector<StartOrder> orders(gang.nodes());
   for (StartOrder& order : orders) {
@@ -304,7 +316,7 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
     gpus_used[member.node] += member.resources.gpus;
   }
   for (std::uint32_t node = 0; node < gang.nodes(); ++node)
-    orders[node].view = view_of(task, placement, node);
+    orders[node].view = view_of(task, placement, node, of_gang);
   return orders;
 }
 

@@ -134,7 +134,7 @@ Result<void> Surroundings::lay_out(const View::Place& place) const {
   if (place.kind == MountKind::scratch) return make_open_folders(at);
   if (place.kind == MountKind::command) {
     if (auto mounted = run_mount(place, source); !mounted) return mounted;
-  } else if (place.kind == MountKind::path) {
+  } else if (place.kind == MountKind::path && place.read_only) {
     if (!is_folder(source))
       return fail(ErrorCode::not_found, fmt::format("{} is to be mounted and is not a folder here", source));
   } else {

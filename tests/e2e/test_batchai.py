@@ -137,7 +137,7 @@ class Face(SharedServiceCase):
 
     def test_lists_in_pages(self):
         path = self.workspace("pages")
-        names = [f"c{i}" for i in range(5)]
+        names = [f"cluster-number-{i}" for i in range(5)]
         for name in names:
             self.ask("PUT", f"{path}/clusters/{name}", CLUSTER)
         link, seen = f"{path}/clusters?maxresults=2&{VERSION}&x=a%20b", []

@@ -1,4 +1,5 @@
-// Bodies and paths of the Batch AI face: PUT of a job, a cluster, a file server or a workspace, by the first byte.
+// Bodies and paths of the Batch AI face: PUT of a job, a cluster, a file server or a workspace, by the first
+// byte.
 #include "compat/batchai/body.h"
 #include "compat/batchai/layout.h"
 #include "compat/batchai/paths.h"
