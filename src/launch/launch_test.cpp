@@ -157,6 +157,15 @@ TEST(TensorFlow, OneProcessIsAChiefAlone) {
           R"(lab-1 {"cluster":{"chief":["127.64.0.1:1001"]},"task":{"type":"chief","index":0},"environment":"cloud"})"});
 }
 
+TEST(TensorFlow, OneWorkerPlacedAsWrittenKeepsItsName) {
+  TaskSpec task = with_roles({role("worker", 1)});
+  task.in_blocks = true;
+  EXPECT_EQ(
+      seen(task, placed_on(1), {"TF_CONFIG"}),
+      Lines{
+          R"(lab-1 {"cluster":{"worker":["127.64.0.1:1001"]},"task":{"type":"worker","index":0},"environment":"cloud"})"});
+}
+
 TEST(TensorFlow, WorkersOnTwoNodesTwoEach) {
   const std::string cluster =
       R"({"cluster":{"worker":["127.64.0.1:1001","127.64.0.1:1002","127.64.0.2:2001","127.64.0.2:2002"]},)";

@@ -27,8 +27,9 @@ std::string hosts_of(const Gang& gang, std::string_view role, std::string_view q
   return list;
 }
 
-// A cluster of one is a chief alone: TensorFlow then works as if there were no cluster.
-bool is_alone(const Gang& gang) { return gang.members.size() == 1; }
+// A cluster of one is a chief alone: TensorFlow then works as if there were no cluster. Where roles are
+// placed as written, scripts count on their names as well.
+bool is_alone(const Gang& gang) { return gang.members.size() == 1 && !gang.task.in_blocks; }
 
 std::string tf_config(const Gang& gang, std::uint32_t rank) {
   const Member& self = gang.members[rank];
