@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/az/batchai.h"
 #include "cli/az/config_file.h"
 #include "cli/commands.h"
@@ -53,19 +55,43 @@ struct FilesOptions : Named {
   std::optional<std::uint32_t> expiry;
 };
 
+std::string joined(const std::string& folder, const std::string& below) {
+  return folder + (folder.empty() || below.empty() ? "" : "/") + below;
+}
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
+  return text;
+}
+
+// A datastore and a folder in it: what a volume of the cluster has inside.
+std::pair<std::string, std::string> inside_of(const Json& volume) {
+  if (const std::string url = text_at(volume, {"azureFileUrl"}); !url.empty()) {
+    const std::string path = target_of(url).substr(1);
+    const std::size_t slash = std::min(path.find('/'), path.size());
+    return {lower(text_at(volume, {"accountName"}) + ".file." + path.substr(0, slash)),
+            path.substr(std::min(slash + 1, path.size()))};
+  }
+  if (const std::string container = text_at(volume, {"containerName"}); !container.empty())
+    return {lower(text_at(volume, {"accountName"}) + ".blob." + container), ""};
+  const std::string id = text_at(volume, {"fileServer", "id"});
+  return {lower("nfs." + part_of_id(id, "workspaces") + "." + part_of_id(id, "fileservers")),
+          text_at(volume, {"sourceDirectory"})};
+}
+
 // The datastore and the folder in it that a path on a node means: $AZ_BATCHAI_MOUNT_ROOT/share/logs.
 Outcome<std::pair<std::string, std::string>> datastore_of(const Json& volumes, const std::string& path) {
   for (const char* root : {"$AZ_BATCHAI_MOUNT_ROOT/", "${AZ_BATCHAI_MOUNT_ROOT}/"}) {
     if (!path.starts_with(root)) continue;
     const std::string below = path.substr(std::string_view(root).size());
-    for (const char* kind : {"azureFileShares", "azureBlobFileSystems"})
+    for (const char* kind : {"azureFileShares", "azureBlobFileSystems", "fileServers"})
       for (const Json& volume : value_at(volumes, {kind})) {
         const std::string mount = text_at(volume, {"relativeMountPath"});
         if (below != mount && !below.starts_with(mount + "/")) continue;
-        const std::string url = text_at(volume, {"azureFileUrl"}), account = text_at(volume, {"accountName"});
-        const std::string name = url.empty() ? account + ".blob." + text_at(volume, {"containerName"})
-                                             : account + ".file." + url.substr(url.rfind('/') + 1);
-        return std::pair(name, below.size() > mount.size() ? below.substr(mount.size() + 1) : std::string());
+        const auto [store, folder] = inside_of(volume);
+        return std::pair(store,
+                         joined(folder, below.size() > mount.size() ? below.substr(mount.size() + 1) : ""));
       }
   }
   return refuse("the files of the set-up task cannot be listed", path + " is on none of the cluster's shares",
