@@ -83,6 +83,7 @@ Answer<Reply> Service::put_cluster(Registry& registry, const Asked& asked, const
   if (!wish) return refuse(wish.error());
   auto view = registry.controller().create_pool(registry.caller(), *wish);
   if (!view) return refuse(fault_of(view.error()));
+  registry.make_datastores(view->pool.mounts);
   return Reply{200, registry.show(*view), Operation::Kind::create};
 }
 

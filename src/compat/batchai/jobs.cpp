@@ -94,6 +94,7 @@ Answer<Reply> Service::put_job(Registry& registry, const Asked& asked, const Val
         "");
   }
   if (!submitted) return refuse(fault_of(submitted.error()));
+  registry.make_datastores(spec->tasks.front().mounts);
   return shown(registry, submitted->job, Operation::Kind::create);
 }
 

@@ -114,6 +114,17 @@ std::string Registry::free_datastore_name(const Place& place) const {
   return tried;
 }
 
+void Registry::make_datastores(const std::vector<Mount>& mounts) {
+  for (const Mount& mount : mounts) {
+    if (mount.kind != MountKind::datastore || controller_.datastore(caller_, mount.what)) continue;
+    DatastoreRecord record;
+    record.name = mount.what;
+    // Without a record it is mounted all the same.
+    if (auto made = controller_.put_datastore(caller_, record); !made)
+      log::warning("batchai.datastore", {{"name", mount.what}, {"why", made.error().what}});
+  }
+}
+
 Answer<std::optional<JobRecord>> Registry::job(const Place& place) const {
   auto found = controller_.find_job_by_tag(caller_, tag::job, key_of(Noun::job, place));
   if (!found) return refuse(fault_of(found.error()));

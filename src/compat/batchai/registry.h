@@ -28,6 +28,8 @@ class Registry {
   Value show(const PoolView& pool) const;
   std::string free_pool_name(const Place& place) const;
   std::string free_datastore_name(const Place& place) const;
+  // A share or container that nobody made is made when it is first mounted, so that its files can be reached.
+  void make_datastores(const std::vector<Mount>& mounts);
 
   Answer<std::optional<JobRecord>> job(const Place& place) const;
   Answer<JobView> view(const JobRecord& job) const;
