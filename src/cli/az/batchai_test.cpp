@@ -401,5 +401,28 @@ TEST_F(BatchAi, EveryHelpOpensWithAnExample) {
   }
 }
 
+TEST_F(BatchAi, WhatIsWrongInAFileIsSaidWithItsLines) {
+  service.on("GET " + std::string(lab), 200, "{}");
+  service.on("GET " + std::string(lab) + "/experiments/first", 200, "{}");
+  service.on("GET " + jobs + "/fit", 404, R"({"error":{"code":"JobNotFound","message":"none"}})");
+  service.on("GET " + clusters + "/nc6", 200, cluster_json("nc6"));
+  service.on("PUT " + jobs + "/fit", 400,
+             R"({"error":{"code":"InvalidRequestBody","message":"properties.nodeCount is 'two', and 1 more",)"
+             R"("details":[{"target":"properties.nodeCount","message":"properties.nodeCount is 'two'"},)"
+             R"({"target":"properties.inputDirectories[1].id","message":)"
+             R"("line 1: properties.inputDirectories[1].id is required"}]}})");
+  home.write("job.json",
+             "{\n\"properties\": {\n\"nodeCount\": \"two\",\n\"stdOutErrPathPrefix\": \"/x\",\n"
+             "\"inputDirectories\": [\n{\"id\": \"A\", \"path\": \"/a\"},\n{\"path\": \"/b\"}]}}\n");
+  const std::string file = home.path("job.json");
+  const Ran ran =
+      run({"batchai", "job", "create", "-w", "lab", "-e", "first", "-n", "fit", "-c", "nc6", "-f", file});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.err.find(file + ":3: properties.nodeCount is 'two', and 1 more"), std::string::npos)
+      << ran.err;
+  EXPECT_NE(ran.err.find(file + ":7: properties.inputDirectories[1].id is required"), std::string::npos)
+      << ran.err;
+}
+
 }  // namespace
 }  // namespace slipway::cli

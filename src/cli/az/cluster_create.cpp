@@ -144,7 +144,7 @@ Outcome<Json> create(Arm& arm, const ClusterOptions& options) {
   if (!before->is_null())
     return refuse(fmt::format("there is a cluster {} already", options.name), {},
                   fmt::format("slipway batchai cluster show -n {}, or choose another name", options.name));
-  return arm.put(path, {{"properties", *properties}}, options.waiting());
+  return put_config(arm, path, *properties, options.waiting(), options.config);
 }
 
 }  // namespace

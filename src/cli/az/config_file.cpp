@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <charconv>
+
 #include "base/file.h"
 #include "wire/document.h"
 
@@ -158,6 +160,66 @@ Outcome<Json> read_config(Arm& arm, const std::string& path, const View& view) {
     arm.context().say(
         fmt::format("warning: {}: nothing is known of {}; it is passed on", path, printable(key)));
   return properties;
+}
+
+namespace {
+
+// The line of a path like properties.inputDirectories[1].id, or of the innermost part of it that is there.
+int line_of(const wire::Value& root, std::string_view path) {
+  const wire::Value* at = &root;
+  int line = root.line;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find_first_of(".[]"), path.size());
+    const std::string_view part = path.substr(0, end);
+    path.remove_prefix(std::min(end + 1, path.size()));
+    if (part.empty()) continue;
+    std::size_t index = 0;
+    const bool is_index = at->kind == wire::Value::Kind::list &&
+                          std::from_chars(part.data(), part.data() + part.size(), index).ec == std::errc{};
+    const wire::Value* next = !is_index                  ? at->find(part)
+                              : index < at->items.size() ? &at->items[index]
+                                                         : nullptr;
+    if (next == nullptr) return line;
+    at = next;
+    if (at->line > 0) line = at->line;
+  }
+  return line;
+}
+
+// "properties.x: line 1: properties.x is …" of the body that was sent, as "job.json:7: properties.x is …".
+std::string located(std::string_view said, const wire::Value& file, const std::string& name) {
+  const std::string_view whole = said;
+  const auto skip_to = [&](std::string_view mark) {
+    if (const std::size_t at = said.find(mark); at != std::string_view::npos)
+      said.remove_prefix(at + mark.size());
+  };
+  if (said.substr(0, said.find(' ')).ends_with(':')) skip_to(": ");
+  if (said.starts_with("line ")) skip_to(": ");
+  const std::string_view path = said.substr(0, said.find(' '));
+  if (!path.starts_with("properties")) return std::string(whole);
+  return fmt::format("{}:{}: {}", name, line_of(file, path), said);
+}
+
+}  // namespace
+
+Outcome<Json> put_config(Arm& arm, const std::string& target, const Json& properties, Waiting waiting,
+                         const std::string& file) {
+  Outcome<Json> made = arm.put(target, {{"properties", properties}}, waiting);
+  if (made || file.empty() || made.error().status != 400) return made;
+  const Result<std::string> text = read_file(file);
+  if (!text) return made;
+  const Result<wire::Value> lines = wire::parse_yaml(*text, file);  // which JSON is, and which keeps lines
+  if (!lines) return made;
+  Failure failure = made.error();
+  failure.what = located(failure.what, *lines, file);
+  std::string why;
+  for (std::string_view rest = failure.why; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    why += (why.empty() ? "" : "\n") + located(rest.substr(0, end), *lines, file);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  failure.why = std::move(why);
+  return give_up(std::move(failure));
 }
 
 Outcome<void> fill_volumes(Arm& arm, Json& volumes, const Storage& storage) {

@@ -17,6 +17,10 @@ Command& add_storage(Command& command, Storage& storage);
 // The `properties` of a configuration file, as the service takes them: old spellings brought up to date. What
 // `view` does not know is passed on, with a warning each.
 Outcome<Json> read_config(Arm& arm, const std::string& path, const View& view);
+// Sends the properties. What the service finds wrong is said with the lines of the file they came from, if
+// any.
+Outcome<Json> put_config(Arm& arm, const std::string& target, const Json& properties, Waiting waiting,
+                         const std::string& file);
 // Placeholders replaced, account names and credentials filled in.
 Outcome<void> fill_volumes(Arm& arm, Json& volumes, const Storage& storage);
 // Adds what the switches name to `volumes`, which may be null.

@@ -49,7 +49,7 @@ Outcome<Json> create(Arm& arm, const ServerOptions& options) {
   if (!before) return before;
   if (!before->is_null())
     return refuse(fmt::format("there is a file server {} already", options.name), {}, "choose another name");
-  return arm.put(path, {{"properties", properties}}, options.waiting());
+  return put_config(arm, path, properties, options.waiting(), options.config);
 }
 
 Outcome<Json> list(Arm& arm, const Named& options) {

@@ -59,8 +59,6 @@ Outcome<Json> create(Arm& arm, const JobOptions& options) {
   if (!meant) return give_up(meant);
   Outcome<Json> properties = read_config(arm, meant->config, job_view());
   if (!properties) return properties;
-  if (!value_at(*properties, {"nodeCount"}).is_number())
-    return misuse(meant->config + " does not say how many nodes the job needs", R"("nodeCount": 1)");
   if (text_at(*properties, {"stdOutErrPathPrefix"}).empty()) {
     (*properties)["stdOutErrPathPrefix"] = "$AZ_BATCHAI_JOB_TEMP";
     arm.context().say("warning: stdOutErrPathPrefix is missing: output goes to $AZ_BATCHAI_JOB_TEMP");
@@ -85,7 +83,7 @@ Outcome<Json> create(Arm& arm, const JobOptions& options) {
   const std::string id = text_at(*found, {"id"});
   (*properties)["cluster"] = {{"id", id.empty() ? at : id}};
   warn_when_too_wide(arm, *properties, *found);
-  return arm.put(path, {{"properties", *properties}}, options.waiting());
+  return put_config(arm, path, *properties, options.waiting(), meant->config);
 }
 
 }  // namespace

@@ -81,6 +81,28 @@ bool is_installed(const std::string& command) {
                      [](const std::string& file) { return ::access(file.c_str(), X_OK) == 0; });
 }
 
+Outcome<int> run(std::vector<std::string> line) {
+  std::vector<char*> words;
+  words.reserve(line.size() + 1);
+  for (std::string& word : line) words.push_back(word.data());
+  words.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execvp(words[0], words.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return refuse(line[0] + " could not be started");
+  if (WIFSIGNALED(status)) return ExitCode::signalled + WTERMSIG(status);
+  return WEXITSTATUS(status);
+}
+
+// A node of this machine is a share of it: no way leads there but the one we are on.
+bool is_here(const Json& login) {
+  const std::string address = text_at(login, {"ipAddress"});
+  return address.starts_with("127.") || address == "::1";
+}
+
 Outcome<int> run_ssh(std::vector<std::string> line, const std::string& password) {
   if (!is_installed("ssh"))
     return refuse("there is no ssh on this machine", "commands on nodes go through it",
@@ -93,19 +115,7 @@ Outcome<int> run_ssh(std::vector<std::string> line, const std::string& password)
       line.insert(line.begin(), {"sshpass", "-e"});
     }
   }
-  std::vector<char*> words;
-  words.reserve(line.size() + 1);
-  for (std::string& word : line) words.push_back(word.data());
-  words.push_back(nullptr);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::execvp(words[0], words.data());
-    ::_exit(127);
-  }
-  int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child) return refuse("ssh could not be started");
-  if (WIFSIGNALED(status)) return ExitCode::signalled + WTERMSIG(status);
-  return WEXITSTATUS(status);
+  return run(std::move(line));
 }
 
 Outcome<int> exec_on(Arm& arm, const NodeOptions& options, const std::string& cluster_path,
@@ -118,6 +128,10 @@ Outcome<int> exec_on(Arm& arm, const NodeOptions& options, const std::string& cl
   if (login == nullptr)
     return refuse(options.node.empty() ? "there is no node to run on" : "there is no node " + options.node,
                   {}, "slipway batchai cluster node list -c NAME -o table");
+  if (is_here(*login) && options.forwards.empty()) {
+    ::setenv("SLIPWAY_NODE", text_at(*login, {"nodeId"}).c_str(), 1);
+    return run({"bash", is_terminal(STDIN_FILENO) ? "-ilc" : "-lc", options.command});
+  }
   const Outcome<Json> cluster = arm.get(cluster_path);
   if (!cluster) return give_up(cluster);
   const std::string user = text_at(*cluster, {"properties", "userAccountSettings", "adminUserName"});
