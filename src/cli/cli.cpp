@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "cli/commands.h"
 
@@ -57,9 +58,20 @@ Outcome<int> run_words(const std::vector<std::string>& words, const Programs& pr
   return code;
 }
 
+// What stands around the processes of tasks (`node view -- COMMAND`) is started as often as they are: it does
+// without a tree.
+std::optional<int> run_around(const std::vector<std::string>& words, const Programs& programs) {
+  if (words.size() < 4 || words[0] != "node" || words[2] != "--") return std::nullopt;
+  const std::vector<std::string> command(words.begin() + 3, words.end());
+  if (words[1] == "view") return programs.node_view(command);
+  if (words[1] == "launch-ssh") return programs.node_launch_ssh(command);
+  return std::nullopt;
+}
+
 }  // namespace
 
 int run(int argc, char** argv, const Programs& programs) {
+  if (const auto code = run_around({argv + (argc > 0 ? 1 : 0), argv + argc}, programs)) return *code;
   const Outcome<int> code = run_words({argv + (argc > 0 ? 1 : 0), argv + argc}, programs);
   if (code) return *code;
   std::fputs(format(code.error()).c_str(), stderr);

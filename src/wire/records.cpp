@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/sha256.h"
 #include "domain/gang.h"
 #include "wire/fields.h"
@@ -196,7 +198,18 @@ std::string format_object(const std::vector<std::pair<std::string, std::string>>
   return text + "}";
 }
 
-std::string quote(std::string_view text) { return dump(Json(text)); }
+std::string quote(std::string_view text) {
+  // Nearly all texts need no escapes, and are copied.
+  const bool is_plain = std::all_of(text.begin(), text.end(),
+                                    [](char c) { return c >= ' ' && c < 127 && c != '"' && c != '\\'; });
+  if (!is_plain) return dump(Json(text));
+  std::string quoted;
+  quoted.reserve(text.size() + 2);
+  quoted += '"';
+  quoted += text;
+  quoted += '"';
+  return quoted;
+}
 
 Result<TokenRequest> parse_token_request(std::string_view json) {
   auto root = parse_body(json);

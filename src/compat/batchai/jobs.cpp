@@ -107,15 +107,17 @@ Answer<Reply> Service::list_jobs(Registry& registry, const Asked& asked, std::ui
                                                 key_of(Noun::experiment, place), after, limit + 1);
   if (!jobs) return refuse(fault_of(jobs.error()));
   Value items = list_value();
-  for (const JobRecord& one : *jobs) {
+  items.items.reserve(jobs->size());
+  const JobId last = jobs->size() > limit ? (*jobs)[limit - 1].id : JobId(0);
+  for (JobRecord& one : *jobs) {
     if (items.items.size() == limit) break;
-    auto view = registry.view(one);
+    auto view = registry.view(std::move(one));
     if (!view) return refuse(view.error());
     items.items.push_back(render_job(*view));
   }
-  Value body = object_value({{"value", std::move(items)}});
-  if (jobs->size() > limit)
-    set(body, "nextLink", text_value(next_link(asked, to_string((*jobs)[limit - 1].id))));
+  Value body = object_value();
+  set(body, "value", std::move(items));  // a list in braces would be copied
+  if (jobs->size() > limit) set(body, "nextLink", text_value(next_link(asked, to_string(last))));
   return Reply{200, std::move(body), {}};
 }
 

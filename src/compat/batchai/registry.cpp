@@ -131,11 +131,11 @@ Answer<std::optional<JobRecord>> Registry::job(const Place& place) const {
   return std::move(*found);
 }
 
-Answer<JobView> Registry::view(const JobRecord& job) const {
+Answer<JobView> Registry::view(JobRecord job) const {
   auto attempts = controller_.store().attempts({job.id, 0, 0});
   if (!attempts) return refuse(fault_of(attempts.error()));
   const Place place = parse_place(Noun::job, tag_of(job.tags, tag::place));
-  return JobView{job, std::move(*attempts), is_going(Noun::job, place)};
+  return JobView{std::move(job), std::move(*attempts), is_going(Noun::job, place)};
 }
 
 std::map<std::string, std::string> Registry::servers_of(const Value* volumes) const {

@@ -32,7 +32,7 @@ class Registry {
   void make_datastores(const std::vector<Mount>& mounts);
 
   Answer<std::optional<JobRecord>> job(const Place& place) const;
-  Answer<JobView> view(const JobRecord& job) const;
+  Answer<JobView> view(JobRecord job) const;
   // Datastores of the file servers that these volumes name.
   std::map<std::string, std::string> servers_of(const Value* volumes) const;
 

@@ -244,14 +244,16 @@ Value render_job(const JobView& view) {
   const JobRecord& job = view.job;
   const Place place = parse_place(Noun::job, tag_of(job.tags, tag::place));
   Value value = envelope(Noun::job, place);
-  const Value body = parse_stored(tag_of(job.tags, tag::body));
-  const Value* stored = body.find("properties");
+  Value body = parse_stored(tag_of(job.tags, tag::body));
+  Value* stored = body.find("properties");
   Value properties = object_value();
+  properties.fields.reserve(24);
   const Toolkits* toolkit = stored ? toolkit_of(*stored) : nullptr;
   if (stored)
-    for (const auto& [key, field] : stored->fields) {
-      if (toolkit && key == toolkit->settings) set(properties, "toolType", text_value(toolkit->type));
-      set(properties, key, field);
+    for (auto& [key, field] : stored->fields) {
+      if (toolkit && key == toolkit->settings)
+        properties.fields.emplace_back("toolType", text_value(toolkit->type));
+      properties.fields.emplace_back(std::move(key), std::move(field));
     }
   const AttemptRecord* last = view.attempts.empty() ? nullptr : &view.attempts.back();
   const std::string state = execution_state(job);

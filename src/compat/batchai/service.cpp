@@ -214,7 +214,8 @@ Answer<Reply> Service::list(const Asked& asked, Page page) const {
     shown.items.push_back(std::move(*value));
     last = item.key;
   }
-  Value body = object_value({{"value", std::move(shown)}});
+  Value body = object_value();
+  set(body, "value", std::move(shown));  // a list in braces would be copied
   if (!next.empty()) set(body, "nextLink", text_value(next_link(asked, next)));
   return Reply{200, std::move(body), {}};
 }

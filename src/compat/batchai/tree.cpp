@@ -57,22 +57,40 @@ void remove(Value& object, std::string_view key) {
   std::erase_if(object.fields, [&](const auto& field) { return field.first == key; });
 }
 
+namespace {
+
+void append(const Value& value, std::string& out) {
+  switch (value.kind) {
+    case Value::Kind::null: out += "null"; return;
+    case Value::Kind::boolean:
+    case Value::Kind::number: out += value.text; return;
+    case Value::Kind::string: out += wire::quote(value.text); return;
+    case Value::Kind::list:
+      out += '[';
+      for (const Value& item : value.items) {
+        if (&item != &value.items.front()) out += ',';
+        append(item, out);
+      }
+      out += ']';
+      return;
+    case Value::Kind::map:
+      out += '{';
+      for (const auto& field : value.fields) {
+        if (&field != &value.fields.front()) out += ',';
+        out += wire::quote(field.first);
+        out += ':';
+        append(field.second, out);
+      }
+      out += '}';
+  }
+}
+
+}  // namespace
+
 std::string format(const Value& value) {
   std::string out;
-  switch (value.kind) {
-    case Value::Kind::null: return "null";
-    case Value::Kind::boolean:
-    case Value::Kind::number: return value.text;
-    case Value::Kind::string: return wire::quote(value.text);
-    case Value::Kind::list:
-      for (const Value& item : value.items) out += (out.empty() ? "" : ",") + format(item);
-      return "[" + out + "]";
-    case Value::Kind::map:
-      for (const auto& [key, field] : value.fields)
-        out += (out.empty() ? "" : ",") + wire::quote(key) + ":" + format(field);
-      return "{" + out + "}";
-  }
-  return "null";
+  append(value, out);
+  return out;
 }
 
 Value parse_stored(std::string_view json) {
