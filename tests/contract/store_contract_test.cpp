@@ -94,7 +94,7 @@ TEST_P(StoreContract, GivesBackWhatWasSaved) {
   pool.deallocation = Deallocation::task_completion;
   pool.start_task = {"#!/bin/sh\necho \"é\"\n", "", {{"A", "b=c"}}, false, 3, Duration(1'500'000)};
   pool.evictions = {Duration(20'000'000), Duration(10'000'000), 7};
-  pool.autoscale = {ScaleBy::formula, 0, 0, 0, Duration(15'000'001), "$TargetDedicatedNodes = 1;", {}};
+  pool.autoscale = {ScaleBy::formula, 0, 0, 0, true, Duration(15'000'001), "$TargetDedicatedNodes = 1;", {}};
   pool.last_run = {at(9), "$TargetDedicatedNodes=1", "InsufficientSampleData", "too few"};
   pool.resize = {ResizeState::resizing,   at(8), Duration(60'000'000),
                  Deallocation::terminate, "ana", {{"AllocationFailed", "no cores are free"}}};
