@@ -50,10 +50,10 @@ int contain(const slipway::cli::NodeContainOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return slipway::cli::run(argc, argv,
-                           {slipway::run_service, run_node, keep_node, contain, slipway::remote::serve_starts,
-                            slipway::remote::start_remote, slipway::remote::launch_mpi,
-                            slipway::remote::launch_horovod, slipway::remote::launch_ssh,
-                            slipway::container::view, slipway::simulate::run, slipway::simulate::replay_of,
-                            slipway::blob::sync_datastore});
+  return slipway::cli::run(
+      argc, argv,
+      {slipway::run_service, run_node, keep_node, contain, slipway::remote::serve_starts,
+       slipway::remote::start_remote, slipway::remote::launch_mpi, slipway::remote::launch_horovod,
+       slipway::remote::launch_ssh, slipway::container::view, slipway::simulate::run,
+       slipway::simulate::replay_of, slipway::blob::sync_datastore});
 }

@@ -56,8 +56,9 @@ Result<Sealer> Sealer::open(const std::string& key_file) {
   const Result<std::string> text = read_file(key_file);
   if (!text) return fail(text.error());
   if (text->size() != key.size())
-    return fail(ErrorCode::internal, "the file " + key_file + " is not a key: it should have 32 bytes",
-                "put back the one that belongs to this data folder; secrets sealed with it are lost otherwise");
+    return fail(
+        ErrorCode::internal, "the file " + key_file + " is not a key: it should have 32 bytes",
+        "put back the one that belongs to this data folder; secrets sealed with it are lost otherwise");
   std::copy(text->begin(), text->end(), reinterpret_cast<char*>(key.data()));
   return Sealer(key);
 }
@@ -87,10 +88,10 @@ Result<std::string> Sealer::unseal(std::string_view sealed) const {
   const Context context = make_context();
   int size = 0;
   SLIPWAY_CHECK(EVP_DecryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key_.data(), at) == 1);
-  SLIPWAY_CHECK(EVP_DecryptUpdate(context.get(), bytes(clear), &size, at + nonce_size,
-                                  static_cast<int>(length)) == 1);
-  SLIPWAY_CHECK(EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_SET_TAG, tag_size, at + nonce_size + length) ==
-                1);
+  SLIPWAY_CHECK(
+      EVP_DecryptUpdate(context.get(), bytes(clear), &size, at + nonce_size, static_cast<int>(length)) == 1);
+  SLIPWAY_CHECK(
+      EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_SET_TAG, tag_size, at + nonce_size + length) == 1);
   unsigned char nothing[tag_size];
   if (EVP_DecryptFinal_ex(context.get(), nothing, &size) != 1) return fail(not_ours());
   return clear;
@@ -101,8 +102,8 @@ std::string Sealer::sign(std::string_view text) const {
   const std::string named = "slipway signature:" + std::string(text);
   std::array<unsigned char, EVP_MAX_MD_SIZE> code{};
   unsigned size = 0;
-  SLIPWAY_CHECK(HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()),
-                     bytes(std::string_view(named)), named.size(), code.data(), &size) != nullptr);
+  SLIPWAY_CHECK(HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()), bytes(std::string_view(named)),
+                     named.size(), code.data(), &size) != nullptr);
   std::string hex;
   for (unsigned i = 0; i < size; ++i) {
     hex += "0123456789abcdef"[code[i] >> 4];

@@ -25,7 +25,7 @@ class World {
   void submit(int jobs);
   void heal();                          // no more faults; every machine is whole
   bool settles_within(Duration limit);  // every acknowledged job ends
-  std::string unsettled();  // what still waits, and why
+  std::string unsettled();              // what still waits, and why
   std::string broken_invariant();
   std::string broken_usage();
   std::uint64_t digest();
