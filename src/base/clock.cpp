@@ -1,7 +1,5 @@
 #include "base/clock.h"
 
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <ctime>
 
@@ -27,8 +25,19 @@ std::string format_time(TimePoint time) {
   const std::time_t stamp = whole;
   std::tm parts{};
   gmtime_r(&stamp, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, rest);
+  // By hand: lists have thousands of them.
+  std::string text = "0000-00-00T00:00:00.000000Z";
+  const auto put = [&](std::size_t end, std::int64_t number) {
+    for (; number > 0; number /= 10) text[--end] = static_cast<char>('0' + number % 10);
+  };
+  put(4, (parts.tm_year + 1900) % 10'000);
+  put(7, parts.tm_mon + 1);
+  put(10, parts.tm_mday);
+  put(13, parts.tm_hour);
+  put(16, parts.tm_min);
+  put(19, parts.tm_sec);
+  put(26, rest);
+  return text;
 }
 
 Result<TimePoint> parse_time(std::string_view text) {

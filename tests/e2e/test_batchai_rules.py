@@ -144,6 +144,20 @@ class Turns(BatchAiCase):
         self.assertEqual(self.s.shown("done"), done)
 
 
+    def test_a_list_shows_jobs_as_they_show_themselves(self):
+        self.s.custom("listed-well", 'echo "\\"horovodSettings\\":{"', environmentVariables=[{"name": "A", "value": 'ä "b" \\'}])
+        self.s.custom("listed-ill", "exit 2")
+        self.s.wait_for_job("listed-well")
+        self.s.wait_for_job("listed-ill")
+        self.hold("listed-now")
+        self.s.custom("listed-waits", "true")
+        path = f"{BASE}/experiments/{EXPERIMENT}/jobs"
+        listed = {job["name"]: job for job in self.s.ask("GET", f"{path}?{VERSION}").json["value"]}
+        for name in ("listed-well", "listed-ill", "listed-now", "listed-waits"):
+            self.assertEqual(listed[name], self.s.ask("GET", f"{path}/{name}?{VERSION}").json)
+        self.assertEqual(listed["listed-well"]["properties"]["toolType"], "custom")
+
+
 class LostNodes(BatchAiCase):
     def setUp(self):
         # One of its own: a node that is lost again and again is left alone for a while.

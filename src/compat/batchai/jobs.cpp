@@ -113,7 +113,7 @@ Answer<Reply> Service::list_jobs(Registry& registry, const Asked& asked, std::ui
     if (items.items.size() == limit) break;
     auto view = registry.view(std::move(one));
     if (!view) return refuse(view.error());
-    items.items.push_back(render_job(*view));
+    items.items.push_back(written_value(format_job(*view)));
   }
   Value body = object_value();
   set(body, "value", std::move(items));  // a list in braces would be copied

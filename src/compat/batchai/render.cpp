@@ -238,23 +238,9 @@ Ending ending_of(const JobView& view, const Value& properties, const AttemptReco
   }
 }
 
-}  // namespace
-
-Value render_job(const JobView& view) {
+// Adds what the service knows to what the user wrote.
+void add_progress(Value& properties, const JobView& view, const Place& place) {
   const JobRecord& job = view.job;
-  const Place place = parse_place(Noun::job, tag_of(job.tags, tag::place));
-  Value value = envelope(Noun::job, place);
-  Value body = parse_stored(tag_of(job.tags, tag::body));
-  Value* stored = body.find("properties");
-  Value properties = object_value();
-  properties.fields.reserve(24);
-  const Toolkits* toolkit = stored ? toolkit_of(*stored) : nullptr;
-  if (stored)
-    for (auto& [key, field] : stored->fields) {
-      if (toolkit && key == toolkit->settings)
-        properties.fields.emplace_back("toolType", text_value(toolkit->type));
-      properties.fields.emplace_back(std::move(key), std::move(field));
-    }
   const AttemptRecord* last = view.attempts.empty() ? nullptr : &view.attempts.back();
   const std::string state = execution_state(job);
   const TimePoint started = last ? last->placed_at : job.ended_at.value_or(job.submitted_at);
@@ -280,8 +266,60 @@ Value render_job(const JobView& view) {
     }
     set(properties, "executionInfo", std::move(info));
   }
+}
+
+// What stands in {"properties":{…}}, where that is all; empty otherwise.
+std::string_view inside_properties(std::string_view stored) {
+  constexpr std::string_view before = "{\"properties\":{", after = "}}";
+  if (!stored.starts_with(before) || !stored.ends_with(after)) return {};
+  stored.remove_prefix(before.size());
+  stored.remove_suffix(after.size());
+  return stored;
+}
+
+}  // namespace
+
+Value render_job(const JobView& view) {
+  const JobRecord& job = view.job;
+  const Place place = parse_place(Noun::job, tag_of(job.tags, tag::place));
+  Value value = envelope(Noun::job, place);
+  Value body = parse_stored(tag_of(job.tags, tag::body));
+  Value* stored = body.find("properties");
+  Value properties = object_value();
+  properties.fields.reserve(24);
+  const Toolkits* toolkit = stored ? toolkit_of(*stored) : nullptr;
+  if (stored)
+    for (auto& [key, field] : stored->fields) {
+      if (toolkit && key == toolkit->settings)
+        properties.fields.emplace_back("toolType", text_value(toolkit->type));
+      properties.fields.emplace_back(std::move(key), std::move(field));
+    }
+  add_progress(properties, view, place);
   set(value, "properties", std::move(properties));
   return value;
+}
+
+std::string format_job(const JobView& view) {
+  const auto body = view.job.tags.find(tag::body);
+  const std::string_view stored =
+      body == view.job.tags.end() ? std::string_view() : inside_properties(body->second);
+  // How a job failed is told with words of its body.
+  if (stored.empty() || execution_state(view.job) == "failed") return format(render_job(view));
+  const Place place = parse_place(Noun::job, tag_of(view.job.tags, tag::place));
+  Value added = object_value();
+  added.fields.reserve(8);
+  // A quote inside a text is written with a backslash before it: this can only be a key.
+  for (const Toolkits& toolkit : toolkits())
+    if (stored.find(fmt::format("\"{}\":{{", toolkit.settings)) != std::string_view::npos)
+      set(added, "toolType", text_value(toolkit.type));
+  add_progress(added, view, place);
+  std::string text = format(envelope(Noun::job, place));
+  text.back() = ',';
+  text += "\"properties\":{";
+  text += stored;
+  text += ',';
+  text += std::string_view(format(added)).substr(1);
+  return text + "}";
 }
 
 Value render_login(const NodeRecord& node) {

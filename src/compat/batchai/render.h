@@ -28,6 +28,8 @@ struct JobView {
   bool is_going = false;  // it is being deleted
 };
 Value render_job(const JobView& view);
+// The same as JSON, for lists: the body is shown as it was written down, where that is possible.
+std::string format_job(const JobView& view);
 // queued, running, terminating, succeeded, failed
 std::string execution_state(const JobRecord& job);
 

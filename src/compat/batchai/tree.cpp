@@ -21,6 +21,13 @@ Value number_value(std::int64_t number) {
   return value;
 }
 
+Value written_value(std::string json) {
+  Value value;
+  value.kind = Value::Kind::number;  // like those, its text is JSON
+  value.text = std::move(json);
+  return value;
+}
+
 Value object_value(std::vector<std::pair<std::string, Value>> fields) {
   Value value;
   value.kind = Value::Kind::map;

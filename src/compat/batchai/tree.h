@@ -18,7 +18,8 @@ Value text_value(std::string text);
 Value number_value(std::int64_t number);
 Value object_value(std::vector<std::pair<std::string, Value>> fields = {});
 Value list_value(std::vector<Value> items = {});
-Value time_value(TimePoint time);  // 2018-06-07T21:16:21.13Z: the fraction without zeros at its end
+Value written_value(std::string json);  // what format() wrote, to be put out as it is
+Value time_value(TimePoint time);       // 2018-06-07T21:16:21.13Z: the fraction without zeros at its end
 
 void set(Value& object, std::string_view key, Value value);  // in place, or at the end
 void remove(Value& object, std::string_view key);
