@@ -79,7 +79,7 @@ class Schemas(unittest.TestCase):
         folder = os.path.join(ROOT, "examples", "batchai")
         names = sorted(os.path.basename(path) for path in glob.glob(folder + "/*.json"))
         self.assertEqual([name[:3] for name in names[:10]], [f"{number:02}-" for number in range(1, 11)])
-        self.assertEqual(names[10:], ["cluster.json", "nfs.json"])
+        self.assertEqual(names[10:], ["cluster.json", "job.json", "nfs.json"])
         for name in names:
             kind = {"cluster.json": "cluster", "nfs.json": "file-server"}.get(name, "job")
             document = load("examples", "batchai", name)
