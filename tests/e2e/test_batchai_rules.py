@@ -8,11 +8,15 @@ from batchai import BASE, EXPERIMENT, GROUP, SUBSCRIPTION, VERSION, WORKSPACE, B
 from harness import wait_until
 
 TEAM = "$AZ_BATCHAI_MOUNT_ROOT/team"
-# Exits as its role is told to (wk-1=3), waits for a signal where it is told nothing.
-ROLES = """import os, signal, sys
+# Exits as its role is told to (wk-1=3), waits for a signal where it is told nothing. Nobody ends before all have begun.
+ROLES = """import os, signal, sys, time
 ends = dict(word.split("=") for word in sys.argv[2:])
 me = sys.argv[1] + "-" + os.environ["AZ_BATCHAI_TASK_INDEX"]
 print(me, flush=True)
+shared = os.environ["AZ_BATCHAI_SHARED_JOB_TEMP"]
+open(shared + "/began-" + me, "w").close()
+many = 3 if "TF_CONFIG" in os.environ else 2
+while sum(name.startswith("began-") for name in os.listdir(shared)) < many: time.sleep(0.01)
 if me in ends: sys.exit(int(ends[me]))
 signal.pause()
 """
