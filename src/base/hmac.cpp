@@ -16,4 +16,11 @@ std::string hmac_sha256(std::string_view key, std::string_view message) {
   return {reinterpret_cast<const char*>(digest), size};
 }
 
+bool is_equal_in_constant_time(std::string_view left, std::string_view right) {
+  if (left.size() != right.size()) return false;
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < left.size(); ++i) difference |= static_cast<unsigned char>(left[i] ^ right[i]);
+  return difference == 0;
+}
+
 }  // namespace slipway

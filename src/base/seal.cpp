@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
 
@@ -13,6 +12,7 @@
 #include "base/check.h"
 #include "base/encoding.h"
 #include "base/file.h"
+#include "base/hmac.h"
 
 namespace slipway {
 namespace {
@@ -100,16 +100,8 @@ Result<std::string> Sealer::unseal(std::string_view sealed) const {
 std::string Sealer::sign(std::string_view text) const {
   // Never the text alone: what is signed for one purpose must not pass for another.
   const std::string named = "slipway signature:" + std::string(text);
-  std::array<unsigned char, EVP_MAX_MD_SIZE> code{};
-  unsigned size = 0;
-  SLIPWAY_CHECK(HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()), bytes(std::string_view(named)),
-                     named.size(), code.data(), &size) != nullptr);
-  std::string hex;
-  for (unsigned i = 0; i < size; ++i) {
-    hex += "0123456789abcdef"[code[i] >> 4];
-    hex += "0123456789abcdef"[code[i] & 15];
-  }
-  return hex;
+  const std::string_view key(reinterpret_cast<const char*>(key_.data()), key_.size());
+  return format_hex(hmac_sha256(key, named));
 }
 
 }  // namespace slipway

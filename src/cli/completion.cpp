@@ -5,6 +5,8 @@
 
 #include <functional>
 
+#include "base/shell.h"
+
 namespace slipway::cli {
 namespace {
 
@@ -63,12 +65,6 @@ std::string places(const CommandWords& root) {
     if (!place(command).empty()) all.push_back("'" + place(command) + "'");
   });
   return fmt::format("{}", fmt::join(all, "|"));
-}
-
-std::string quoted(std::string text) {  // for a shell, in single quotes
-  for (std::size_t at = text.find('\''); at != std::string::npos; at = text.find('\'', at + 4))
-    text.replace(at, 1, "'\\''");
-  return "'" + text + "'";
 }
 
 }  // namespace
@@ -154,14 +150,15 @@ std::string fish_completion(const CommandWords& root) {
   visit(root, [&text](const CommandWords& command) {
     const std::string here = fmt::format("complete -c slipway -n '__slipway_at {}'", place(command));
     for (const CommandWords* child : command.commands)
-      if (!child->hidden) text += fmt::format("{} -f -a {} -d {}\n", here, child->name, quoted(child->about));
+      if (!child->hidden)
+        text += fmt::format("{} -f -a {} -d {}\n", here, child->name, quote_for_shell(child->about));
     for (const FlagWords& flag : command.flags) {
       text += here;
       for (const std::string& name : flag.names)
         text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       if (!flag.value.empty()) text += " -r";
       if (!flag.values.empty()) text += fmt::format(" -f -a '{}'", fmt::join(flag.values, " "));
-      text += fmt::format(" -d {}\n", quoted(flag.about));
+      text += fmt::format(" -d {}\n", quote_for_shell(flag.about));
     }
     const std::string_view lister = command.arguments.empty() ? "" : lister_of(command.arguments[0].name);
     if (!lister.empty()) text += fmt::format("{} -f -a '({} 2>/dev/null)'\n", here, lister);

@@ -232,6 +232,7 @@ std::vector<View::Place> Controller::places_of(const PoolRecord& pool, const std
                                                std::optional<JobId> job) const {
   std::vector<View::Place> places;
   const auto add = [&](const Mount& mount) {
+    if (mount.kind == MountKind::shared && !job) return;  // a start task has no job
     std::erase_if(places, [&](const View::Place& place) { return place.at == mount.at; });
     View::Place& place = places.emplace_back();
     place.at = mount.at;
@@ -250,9 +251,7 @@ std::vector<View::Place> Controller::places_of(const PoolRecord& pool, const std
       }
       case MountKind::path: place.source = mount.what; break;
       case MountKind::command: place.command = mount.what; break;
-      case MountKind::shared:
-        if (job) place.source = shared_folder(pool.workspace, *job);
-        break;
+      case MountKind::shared: place.source = shared_folder(pool.workspace, *job); break;
       case MountKind::scratch: break;  // the tree itself is the job's
     }
     if (!mount.folder.empty() && !place.source.empty()) place.source += "/" + mount.folder;

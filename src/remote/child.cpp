@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "base/search_path.h"
+#include "base/shell.h"
 
 namespace slipway::remote {
 namespace {
@@ -202,14 +203,7 @@ std::string quote(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) {
     if (!line.empty()) line += ' ';
-    line += '\'';
-    for (const char c : word) {
-      if (c == '\'')
-        line += "'\\''";
-      else
-        line += c;
-    }
-    line += '\'';
+    line += quote_for_shell(word);
   }
   return line;
 }

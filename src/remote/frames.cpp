@@ -126,13 +126,6 @@ std::string mac(std::string_view secret, std::string_view message) {
   return format_hex(hmac_sha256(secret, message));
 }
 
-bool is_equal_in_constant_time(std::string_view left, std::string_view right) {
-  if (left.size() != right.size()) return false;
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < left.size(); ++i) difference |= static_cast<unsigned char>(left[i] ^ right[i]);
-  return difference == 0;
-}
-
 std::string server_proof(std::string_view secret, const Nonces& nonces) {
   return mac(secret, fmt::format("server {} {}", nonces.client, nonces.server));
 }

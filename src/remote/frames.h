@@ -80,7 +80,6 @@ Result<CommandEnd> parse_end(std::string_view payload);
 
 // HMAC-SHA256 as hexadecimal.
 std::string mac(std::string_view secret, std::string_view message);
-bool is_equal_in_constant_time(std::string_view left, std::string_view right);
 
 struct Nonces {
   std::string client;

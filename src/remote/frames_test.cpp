@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/hmac.h"
+
 namespace slipway::remote {
 namespace {
 

@@ -38,15 +38,6 @@ Result<FoundMpi> find_chosen(const std::string& word, const std::string& node, c
               "install it there, put its mpirun on PATH, or choose another");
 }
 
-// Hydra takes one path and no arguments for what it calls in place of ssh; Open MPI cuts its agent at spaces
-// and colons.
-Result<std::string> write_agent(const std::string& program, const std::string& folder) {
-  std::string path = folder + "/start-remote";
-  const std::string script = fmt::format("#!/bin/sh\nexec {} node start-remote \"$@\"\n", quote({program}));
-  if (auto written = write_file_durably(path, script, 0700); !written) return fail(written.error());
-  return path;
-}
-
 }  // namespace
 
 Result<FoundMpi> find_mpi(const std::string& node, const Variables& variables) {
@@ -79,7 +70,8 @@ int run_mpi(const Gang& gang, const FoundMpi& mpi, const std::vector<std::string
   launch.exports = to_export(variables);
   launch.agent = own_program();
   if (mpi.flavour != MpiFlavour::openmpi || launch.agent.find_first_of(" :\t") != std::string::npos) {
-    auto agent = write_agent(launch.agent, scratch->path());
+    // Hydra takes one path and no arguments in place of ssh; Open MPI cuts its agent at spaces and colons.
+    auto agent = scratch->add_start_script("start-remote");
     if (!agent) return report(agent.error(), 1);
     launch.agent = std::move(*agent);
   } else {

@@ -1,6 +1,4 @@
 // One command that finds `ssh` on its PATH and reaches the sibling nodes of its attempt by it.
-#include <fmt/format.h>
-
 #include "base/file.h"
 #include "remote/child.h"
 #include "remote/gang.h"
@@ -16,11 +14,8 @@ int launch_ssh(const std::vector<std::string>& command) {
   if (!gang) return report(gang.error(), 1);
   auto scratch = ScratchFolder::make(variables);
   if (!scratch) return report(scratch.error(), 1);
-  const std::string script =
-      fmt::format("#!/bin/sh\nexec {} node start-remote \"$@\"\n", quote({own_program()}));
   for (const char* name : {"ssh", "rsh"})
-    if (auto written = write_file_durably(scratch->path() + "/" + name, script, 0755); !written)
-      return report(written.error(), 1);
+    if (auto added = scratch->add_start_script(name); !added) return report(added.error(), 1);
   std::string& path = variables["PATH"];
   path = scratch->path() + (path.empty() ? "" : ":") + path;
   variables["OMPI_MCA_plm_rsh_agent"] = scratch->path() + "/ssh";

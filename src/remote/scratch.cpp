@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/shell.h"
 
 namespace slipway::remote {
 namespace {
@@ -47,6 +48,14 @@ Result<ScratchFolder> ScratchFolder::make(const Variables& variables) {
 
 ScratchFolder::~ScratchFolder() {
   if (!path_.empty()) remove_all(path_);
+}
+
+Result<std::string> ScratchFolder::add_start_script(const std::string& name) const {
+  std::string file = path_ + "/" + name;
+  const std::string script =
+      "#!/bin/sh\nexec " + quote_for_shell(own_program()) + " node start-remote \"$@\"\n";
+  if (auto written = write_file(file, script, 0700); !written) return fail(written.error());
+  return file;
 }
 
 Result<void> ScratchFolder::outlive_this_process() {

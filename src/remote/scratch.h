@@ -18,6 +18,8 @@ class ScratchFolder {
   ~ScratchFolder();  // removes it with all that is in it
 
   const std::string& path() const { return path_; }
+  // A program in it that may stand in the place of ssh: its path.
+  Result<std::string> add_start_script(const std::string& name) const;
   // Leaves that to a helper, once this process has ended, whatever program it has become by then.
   Result<void> outlive_this_process();
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/hmac.h"
 #include "base/random.h"
 #include "base/sha256.h"
 #include "remote/channel.h"

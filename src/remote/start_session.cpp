@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/hmac.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/sha256.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/search_path.h"
+#include "base/shell.h"
 #include "cli/az/batchai.h"
 
 namespace slipway::cli::az {
@@ -41,12 +42,6 @@ Outcome<std::string> forward(const std::string& given) {
   return misuse(fmt::format("-L {}: it should be LOCAL:HOST:PORT", given), "-L 8888:localhost:8888");
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 Outcome<std::vector<std::string>> ssh_line(const NodeOptions& options, const Json& login,
                                            const std::string& user) {
   // Nodes come and go, and another may stand at the same address tomorrow.
@@ -70,7 +65,7 @@ Outcome<std::vector<std::string>> ssh_line(const NodeOptions& options, const Jso
   else if (is_terminal(STDIN_FILENO))
     line.push_back("-t");
   line.push_back(user + "@" + text_at(login, {"ipAddress"}));
-  if (!options.command.empty()) line.push_back("bash -ilc " + quoted(options.command));
+  if (!options.command.empty()) line.push_back("bash -ilc " + quote_for_shell(options.command));
   return line;
 }
 

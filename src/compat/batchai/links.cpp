@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "base/hmac.h"
 #include "net/http.h"
 
 namespace slipway::batchai {
@@ -21,14 +22,6 @@ std::string tail_of(const Link& link) {
     rest.remove_prefix(std::min(slash + 1, rest.size()));
   }
   return tail;
-}
-
-// In constant time: how long it takes must not say how much of a guess was right.
-bool is_same(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned char differs = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) differs |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return differs == 0;
 }
 
 template <class Number>
@@ -56,7 +49,7 @@ Answer<Link> open_link(std::string_view path, TimePoint now, const Sealer& seale
     return refuse(404, "ResourceNotFound", "this is no link to an output file");
   Link link{(*parts)[4], JobId{job}, (*parts)[6], {}};
   for (std::size_t i = 7; i < parts->size(); ++i) link.path += (i == 7 ? "" : "/") + (*parts)[i];
-  if (!is_same((*parts)[3], sealer.sign(fmt::format("link:{}/{}", expiry, tail_of(link)))))
+  if (!is_equal_in_constant_time((*parts)[3], sealer.sign(fmt::format("link:{}/{}", expiry, tail_of(link)))))
     return refuse(403, "AuthorizationFailed", "the signature of this link is not ours; list the files again");
   if (now.time_since_epoch().count() / 1'000'000 >= expiry)
     return refuse(403, "AuthorizationFailed", "this link has expired; list the files again");

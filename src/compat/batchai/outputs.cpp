@@ -10,11 +10,6 @@
 namespace slipway::batchai {
 namespace {
 
-std::string tag_of(const JobRecord& job, const char* name) {
-  const auto found = job.tags.find(name);
-  return found == job.tags.end() ? "" : found->second;
-}
-
 Fault not_on_mount(const std::string& directory, const std::string& why) {
   return {
       400,
@@ -26,7 +21,7 @@ Fault not_on_mount(const std::string& directory, const std::string& why) {
 
 // The id as the job spells it, and its path.
 Answer<std::pair<std::string, std::string>> directory_of(const JobRecord& job, const std::string& asked) {
-  const Value folders = parse_stored(tag_of(job, tag::folders));
+  const Value folders = parse_stored(tag_of(job.tags, tag::folders));
   std::string known;
   for (const auto& [id, path] : folders.fields) {
     if (same_word(id, asked)) return std::pair(id, path.text);
@@ -41,7 +36,7 @@ Answer<Service::Ground> Service::find_outputs(Registry& registry, const JobRecor
                                               const std::string& directory) const {
   auto folder = directory_of(job, directory);
   if (!folder) return refuse(folder.error());
-  const std::vector<Mount> mounts = parse_mounts(tag_of(job, tag::mounts));
+  const std::vector<Mount> mounts = parse_mounts(tag_of(job.tags, tag::mounts));
   const auto found = find_mount(mounts, folder->second);
   if (!found) return refuse(not_on_mount(directory, folder->second));
   const Mount& mount = *found->mount;

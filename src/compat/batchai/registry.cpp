@@ -18,11 +18,6 @@ std::string mark_of(Noun noun, const Place& place) {
   return marks + noun_word(noun) + "/" + key_of(noun, place);
 }
 
-std::string tag_of(const Tags& tags, const char* name) {
-  const auto found = tags.find(name);
-  return found == tags.end() ? "" : found->second;
-}
-
 }  // namespace
 
 std::string noun_word(Noun noun) {

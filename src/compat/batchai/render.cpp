@@ -11,11 +11,6 @@
 namespace slipway::batchai {
 namespace {
 
-std::string tag_of(const Tags& tags, const char* name) {
-  const auto found = tags.find(name);
-  return found == tags.end() ? "" : found->second;
-}
-
 Value envelope(Noun noun, const Place& place) {
   const std::string& name = noun == Noun::workspace    ? place.workspace
                             : noun == Noun::experiment ? place.experiment

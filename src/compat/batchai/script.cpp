@@ -2,19 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "base/shell.h"
 #include "compat/batchai/layout.h"
 
 namespace slipway::batchai {
-
-std::string quote_for_shell(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text)
-    if (c == '\'')
-      quoted += "'\\''";
-    else
-      quoted += c;
-  return quoted + "'";
-}
 
 std::string run_command(std::string_view variable) {
   return fmt::format(R"(slipway_text=${0}; unset {0}; eval "$slipway_text")", variable);

@@ -16,7 +16,6 @@ namespace slipway::batchai {
 inline constexpr std::string_view run_variable = "SLIPWAY_BATCHAI_RUN";
 inline constexpr std::string_view prepare_variable = "SLIPWAY_BATCHAI_PREPARE";
 
-std::string quote_for_shell(std::string_view text);  // 'it'\''s'
 // Runs what the variable says, which the process does not see itself.
 std::string run_command(std::string_view variable);
 Command command_for(std::string_view variable);  // the same as a list

@@ -2,8 +2,10 @@
 #include "compat/batchai/script.h"
 
 #include <gtest/gtest.h>
+
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/shell.h"
 
 #include <cstdio>
 #include <cstdlib>

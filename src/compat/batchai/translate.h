@@ -29,6 +29,11 @@ inline constexpr const char* no_engine = "batchai.no_engine";  // of a job: why 
 inline constexpr const char* gpus = "batchai.gpus";            // of a pool: what its node class promises
 }  // namespace tag
 
+inline std::string tag_of(const Tags& tags, const char* name) {  // empty where there is none
+  const auto found = tags.find(name);
+  return found == tags.end() ? "" : found->second;
+}
+
 // GPUs of a node class: of Azure's names, and of gpuN and cpu. Nothing is known of other names.
 std::optional<std::uint32_t> gpus_of_class(std::string_view vm_size);
 // NC, NCv3, D, … of STANDARD_NC6S_V3; empty where it is none of Azure's.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/shell.h"
 #include "compat/batchai/script.h"
 #include "compat/batchai/translate.h"
 
@@ -13,10 +14,6 @@ namespace {
 constexpr Millicores cores_min = 100;
 constexpr Duration setup_timeout{6 * 3'600'000'000ll};
 constexpr std::uint32_t setup_retries = 2;  // then the node is unusable until it is reset
-
-std::uint32_t count_at(const Value& value, std::string_view path) {
-  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, number_at(value, path, 0)));
-}
 
 // The number after the letters: 24 of NC24R.
 std::optional<std::uint32_t> size_of_class(std::string_view rest) {

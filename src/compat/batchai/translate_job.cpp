@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/shell.h"
 #include "compat/batchai/script.h"
 #include "compat/batchai/translate.h"
 
@@ -19,10 +20,6 @@ struct Plan {  // how a toolkit's processes are started
   std::string index = "0";  // AZ_BATCHAI_TASK_INDEX
   Environment variables{};  // with {words}
 };
-
-std::uint32_t count_at(const Value& value, std::string_view path, std::int64_t otherwise) {
-  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, number_at(value, path, otherwise)));
-}
 
 // Through mpirun; directly where one process is all there is and the toolkit does not need MPI.
 Plan with_mpi(Toolkit toolkit, std::uint32_t nodes, std::uint32_t processes, std::string line, bool always) {

@@ -1,5 +1,6 @@
 #pragma once
 // The trees that bodies are read into and answers are written from: wire::Value, with what this face needs.
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -31,6 +32,10 @@ Value parse_stored(std::string_view json);  // of what format() wrote; an empty 
 const Value* find(const Value& value, std::string_view path);
 std::string text_at(const Value& value, std::string_view path, std::string otherwise = {});
 std::int64_t number_at(const Value& value, std::string_view path, std::int64_t otherwise);
+// The same of what cannot be negative.
+inline std::uint32_t count_at(const Value& value, std::string_view path, std::int64_t otherwise = 0) {
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, number_at(value, path, otherwise)));
+}
 const std::vector<Value>& items_at(const Value& value, std::string_view path);
 
 // The line of every value of a JSON text, by paths as in properties.inputDirectories[0].id. Of a text that is
