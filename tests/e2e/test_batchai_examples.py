@@ -11,6 +11,14 @@ PORTS_FROM = 2222
 GROUP_PATH = f"{SUBSCRIPTION}/{GROUP}/workspaces/{WORKSPACE}"
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
+# The parameter server is stopped when the workers have ended: nobody goes on before all four have said what they see.
+ALL_BEGIN = """
+import time
+shared = os.environ["AZ_BATCHAI_SHARED_JOB_TEMP"]
+open(f"{shared}/began-{os.getpid()}", "w").close()
+while sum(name.startswith("began-") for name in os.listdir(shared)) < 4: time.sleep(0.01)
+"""
+
 
 def read(name):
     return json.loads((EXAMPLES / name).read_text())["properties"]
@@ -212,7 +220,7 @@ class Examples(BatchAiCase):
         self.assertEqual({name: found.get(name) for name in wanted}, wanted)
 
     def test_03_tensorflow_parameter_server(self):
-        script = STAND_IN + "import signal\nif '--job_name=ps' in sys.argv: signal.pause()\n"
+        script = STAND_IN + ALL_BEGIN + "import signal\nif '--job_name=ps' in sys.argv: signal.pause()\n"
         self.s.put("lab.blob.data", "code/replica.py", script)
         free = [port for port in range(PORTS_FROM, PORTS_FROM + 500) if can_listen(port)]
         job = self.run_example("replicas", read("03-tensorflow-ps.json"))

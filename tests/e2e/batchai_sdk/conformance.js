@@ -129,11 +129,16 @@ function since(mark, ...wanted) {
   assert.deepStrictEqual(less, wanted, shown.join(", "));
 }
 
+// Parameter servers are stopped when the workers have ended, so nobody ends before all have printed.
 const script = `
 import json, os, sys, time
 print(json.dumps({n: os.environ.get(n) for n in ("TF_CONFIG", "AZ_BATCHAI_PS_HOSTS", "AZ_BATCHAI_WORKER_HOSTS",
                                                  "AZ_BATCHAI_TASK_INDEX")}), flush=True)
 print(*sys.argv[1:], flush=True)
+shared = os.environ["AZ_BATCHAI_SHARED_JOB_TEMP"]
+open(shared + "/" + "-".join(sys.argv[1:]), "w").close()
+while len(os.listdir(shared)) < 4:
+    time.sleep(0.01)
 if "ps" in sys.argv:
     time.sleep(600)
 `;
