@@ -55,15 +55,12 @@ class BatchAiService(Service):
     def __init__(self, **options):
         super().__init__(start=False, **options)
         self.commands = commands_without_engines(os.path.join(self.base, "bin"))
-        home = os.path.join(self.base, "home")
-        os.makedirs(home)
         self.variables = {
             "AZURE_SUBSCRIPTION_ID": SUBSCRIPTION,
             "AZURE_BATCHAI_STORAGE_ACCOUNT": "lab",
             "AZURE_BATCHAI_STORAGE_KEY": "key-of-the-account",
             "SLIPWAY_BATCHAI_CONTAINERS": "host",
             "PATH": self.commands,
-            "HOME": home,
             **self.variables,
         }
         self.up()

@@ -114,6 +114,8 @@ class Service:
 
     def __init__(self, data=None, listen="127.0.0.1:0", arguments=(), start=True, variables=None):
         self.base = tempfile.mkdtemp(prefix="slipway-e2e-")
+        self.home = os.path.join(self.base, "home")  # not the user's: a ~/.bashrc may wait for locks, or say things
+        os.makedirs(self.home)
         self.data = data or os.path.join(self.base, "data")
         self.listen = listen
         self.arguments = list(arguments)
@@ -133,7 +135,7 @@ class Service:
 
     def environment(self, **more):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SLIPWAY_")}
-        environment.update(SLIPWAY_HOME=self.data, NO_COLOR="1", **self.variables, **more)
+        environment.update({"HOME": self.home, "SLIPWAY_HOME": self.data, "NO_COLOR": "1", **self.variables, **more})
         return environment
 
     def run(self, *args, input=None, timeout=120, cwd=None, env=None, binary=False):

@@ -17,8 +17,11 @@ class JavaScript(SlipwayCase):
         cls.modules = batchai_clients.javascript()
 
     def go_through(self, service, mode, steps):
-        done = subprocess.run(["node", SCRIPT, self.modules, service.url, service.token, mode],
-                              capture_output=True, text=True, timeout=280)
+        command = ["node", SCRIPT, self.modules, service.url, service.token, mode]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+        except subprocess.TimeoutExpired as late:
+            self.fail(f"not over in {late.timeout} s; its last step was {(late.stdout or b'').splitlines()[-1:]}")
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         for line in lines:
             with self.subTest(step=line["step"], title=line["title"]):

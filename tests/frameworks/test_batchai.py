@@ -72,10 +72,10 @@ class BatchAi(unittest.TestCase):
         self.python = os.path.join(python, "python3")
         self.s = Service(start=False)
         self.addCleanup(self.s.close)
-        home = pathlib.Path(self.s.base, "home")
-        (home / ".ssh").mkdir(parents=True)
+        home = pathlib.Path(self.s.home)
+        (home / ".ssh").mkdir()
         (home / ".ssh" / "id_rsa.pub").write_text("ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQDexample lab\n")
-        self.s.variables = {"HOME": str(home), "USER": "lab", "PATH": python + ":" + os.environ["PATH"],
+        self.s.variables = {"USER": "lab", "PATH": python + ":" + os.environ["PATH"],
                             "SLIPWAY_BATCHAI_CONTAINERS": "host"}
         self.s.up()
 
@@ -112,14 +112,14 @@ class BatchAi(unittest.TestCase):
         self.assertGreater(min(steps), 0)
         # The model comes home and is good.
         folder = f"{job['jobOutputDirectoryPathSegment']}/outputs/models"
-        os.makedirs(os.path.join(self.s.base, "home", "model"))
+        os.makedirs(os.path.join(self.s.home, "model"))
         names = self.s.ok("storage", "file", "list", "--share-name", "batchaisample", "--path", folder, "--query", "[].name").json
         for name in names:
             self.s.ok("storage", "file", "download", "--share-name", "batchaisample", "--path", f"{folder}/{name}",
-                      "--dest", os.path.join(self.s.base, "home", "model", name))
+                      "--dest", os.path.join(self.s.home, "model", name))
         # The checkpoint file names the place of the training; the model is beside it.
         [index] = [name for name in names if name.endswith(".index")]
-        place = os.path.join(self.s.base, "home", "model")
+        place = os.path.join(self.s.home, "model")
         judged = self.shell(self.python, "-c", JUDGE, place, os.path.join(place, index[: -len(".index")]),
                             TF_CPP_MIN_LOG_LEVEL="3")
         self.assertGreater(float(judged.split()[-1]), 0.85)
