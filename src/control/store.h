@@ -123,6 +123,17 @@ class Store {
   virtual Result<std::vector<TaskRecord>> tasks(JobId job, const TaskQuery& query) = 0;
   virtual Result<std::optional<TaskRecord>> task(JobId job, const std::string& name) = 0;
   virtual Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) = 0;
+  // Of several tasks, each with its own, in the order they are asked for.
+  virtual Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) {
+    std::vector<std::vector<AttemptRecord>> all;
+    all.reserve(tasks.size());
+    for (const TaskRef& task : tasks) {
+      auto found = attempts(task);
+      if (!found) return fail(found.error());
+      all.push_back(std::move(*found));
+    }
+    return all;
+  }
   // Those of a whole job in the order of its tasks, from past `after`.
   virtual Result<std::vector<AttemptRecord>> job_attempts(JobId job, const std::optional<AttemptKey>& after,
                                                           std::uint32_t limit) = 0;

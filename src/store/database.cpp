@@ -149,6 +149,12 @@ Result<void> Transaction::begin() {
   return begun;
 }
 
+Result<void> Transaction::begin_reading() {
+  auto begun = db_.execute("BEGIN");
+  open_ = begun.has_value();
+  return begun;
+}
+
 Result<void> Transaction::commit() {
   auto committed = db_.execute("COMMIT");
   if (committed) open_ = false;

@@ -77,6 +77,7 @@ class Transaction {  // rolls back unless committed
   Transaction(const Transaction&) = delete;
   ~Transaction();
   Result<void> begin();
+  Result<void> begin_reading();  // nothing is to be committed
   Result<void> commit();
 
  private:

@@ -528,6 +528,12 @@ Result<std::vector<AttemptRecord>> SqliteStore::attempts(const TaskRef& task) {
   return rows<AttemptRecord>(ask.bind(task.job.value()).bind(task.group).bind(task.index), attempt_from);
 }
 
+Result<std::vector<std::vector<AttemptRecord>>> SqliteStore::attempts_of(const std::vector<TaskRef>& tasks) {
+  Transaction together(*db_);  // the file is locked once, not for every task
+  if (auto begun = together.begin_reading(); !begun) return fail(begun.error());
+  return Store::attempts_of(tasks);
+}
+
 Result<std::vector<AttemptRecord>> SqliteStore::job_attempts(JobId job,
                                                              const std::optional<AttemptKey>& after,
                                                              std::uint32_t limit) {

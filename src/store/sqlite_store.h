@@ -24,6 +24,7 @@ class SqliteStore final : public control::Store {
   Result<std::vector<TaskRecord>> tasks(JobId job, const control::TaskQuery& query) override;
   Result<std::optional<TaskRecord>> task(JobId job, const std::string& name) override;
   Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override;
+  Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) override;
   Result<std::vector<AttemptRecord>> job_attempts(JobId job, const std::optional<AttemptKey>& after,
                                                   std::uint32_t limit) override;
   Result<std::vector<EventRecord>> events(const control::EventQuery& query) override;

@@ -198,16 +198,23 @@ std::string format_object(const std::vector<std::pair<std::string, std::string>>
   return text + "}";
 }
 
-std::string quote(std::string_view text) {
+void append_quoted(std::string& out, std::string_view text) {
   // Nearly all texts need no escapes, and are copied.
   const bool is_plain = std::all_of(text.begin(), text.end(),
                                     [](char c) { return c >= ' ' && c < 127 && c != '"' && c != '\\'; });
-  if (!is_plain) return dump(Json(text));
+  if (!is_plain) {
+    out += dump(Json(text));
+    return;
+  }
+  out += '"';
+  out += text;
+  out += '"';
+}
+
+std::string quote(std::string_view text) {
   std::string quoted;
   quoted.reserve(text.size() + 2);
-  quoted += '"';
-  quoted += text;
-  quoted += '"';
+  append_quoted(quoted, text);
   return quoted;
 }
 

@@ -287,6 +287,26 @@ TEST_P(StoreContract, ListsTheAttemptsOfAJobPageByPage) {
   EXPECT_EQ(found, keys);
 }
 
+TEST_P(StoreContract, GivesTheAttemptsOfSeveralTasksInTheOrderAsked) {
+  Changes changes;
+  changes.jobs_new = {new_job(1), new_job(2), new_job(3)};
+  const AttemptKey first{{JobId{1}, 0, 0}, 1}, second{{JobId{1}, 0, 0}, 2}, other{{JobId{3}, 0, 0}, 1};
+  for (const AttemptKey& key : {first, second, other}) changes.attempts.emplace_back().key = key;
+  save(changes);
+  const auto found = store_->attempts_of({{JobId{3}, 0, 0}, {JobId{2}, 0, 0}, {JobId{1}, 0, 0}});
+  ASSERT_TRUE(found);
+  std::vector<std::vector<AttemptKey>> keys;
+  for (const auto& attempts : *found) {
+    keys.emplace_back();
+    for (const AttemptRecord& attempt : attempts) keys.back().push_back(attempt.key);
+  }
+  EXPECT_EQ(keys, (std::vector<std::vector<AttemptKey>>{{other}, {}, {first, second}}));
+  save({});  // nothing is left open
+  changes = {};
+  changes.attempts.emplace_back().key = {{JobId{2}, 0, 0}, 1};
+  save(changes);
+}
+
 TEST_P(StoreContract, ListsTasksWithAndWithoutRecords) {
   Changes changes;
   changes.jobs_new = {new_job(1)};

@@ -106,18 +106,16 @@ Answer<Reply> Service::list_jobs(Registry& registry, const Asked& asked, std::ui
   auto jobs = registry.controller().jobs_by_tag(registry.caller(), tag::experiment,
                                                 key_of(Noun::experiment, place), after, limit + 1);
   if (!jobs) return refuse(fault_of(jobs.error()));
+  const bool has_more = jobs->size() > limit;
+  if (has_more) jobs->resize(limit);
+  auto views = registry.views(std::move(*jobs));
+  if (!views) return refuse(views.error());
   Value items = list_value();
-  items.items.reserve(jobs->size());
-  const JobId last = jobs->size() > limit ? (*jobs)[limit - 1].id : JobId(0);
-  for (JobRecord& one : *jobs) {
-    if (items.items.size() == limit) break;
-    auto view = registry.view(std::move(one));
-    if (!view) return refuse(view.error());
-    items.items.push_back(written_value(format_job(*view)));
-  }
+  items.items.reserve(views->size());
+  for (const JobView& view : *views) items.items.push_back(written_value(format_job(view)));
   Value body = object_value();
   set(body, "value", std::move(items));  // a list in braces would be copied
-  if (jobs->size() > limit) set(body, "nextLink", text_value(next_link(asked, to_string(last))));
+  if (has_more) set(body, "nextLink", text_value(next_link(asked, to_string(views->back().job.id))));
   return Reply{200, std::move(body), {}};
 }
 

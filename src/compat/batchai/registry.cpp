@@ -127,10 +127,28 @@ Answer<std::optional<JobRecord>> Registry::job(const Place& place) const {
 }
 
 Answer<JobView> Registry::view(JobRecord job) const {
-  auto attempts = controller_.store().attempts({job.id, 0, 0});
+  std::vector<JobRecord> one;
+  one.push_back(std::move(job));
+  auto shown = views(std::move(one));
+  if (!shown) return refuse(shown.error());
+  return std::move(shown->front());
+}
+
+Answer<std::vector<JobView>> Registry::views(std::vector<JobRecord> jobs) const {
+  std::vector<TaskRef> tasks;
+  tasks.reserve(jobs.size());
+  for (const JobRecord& job : jobs) tasks.push_back({job.id, 0, 0});
+  auto attempts = controller_.store().attempts_of(tasks);
   if (!attempts) return refuse(fault_of(attempts.error()));
-  const Place place = parse_place(Noun::job, tag_of(job.tags, tag::place));
-  return JobView{std::move(job), std::move(*attempts), is_going(Noun::job, place)};
+  const bool none_is_going = controller_.folders(caller_, marks + noun_word(Noun::job) + "/").empty();
+  std::vector<JobView> shown;
+  shown.reserve(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const bool going =
+        !none_is_going && is_going(Noun::job, parse_place(Noun::job, tag_of(jobs[i].tags, tag::place)));
+    shown.push_back({std::move(jobs[i]), std::move((*attempts)[i]), going});
+  }
+  return shown;
 }
 
 std::map<std::string, std::string> Registry::servers_of(const Value* volumes) const {

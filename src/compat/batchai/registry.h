@@ -33,6 +33,7 @@ class Registry {
 
   Answer<std::optional<JobRecord>> job(const Place& place) const;
   Answer<JobView> view(JobRecord job) const;
+  Answer<std::vector<JobView>> views(std::vector<JobRecord> jobs) const;
   // Datastores of the file servers that these volumes name.
   std::map<std::string, std::string> servers_of(const Value* volumes) const;
 

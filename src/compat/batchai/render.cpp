@@ -272,6 +272,19 @@ std::string_view inside_properties(std::string_view stored) {
   return stored;
 }
 
+// The same as toolkit_of, of a body that was taken, without reading all of it.
+const Toolkits* toolkit_in(std::string_view stored) {
+  // A quote inside a text is written with a backslash before it: this can only be the end of a key.
+  constexpr std::string_view end = "Settings\":{";
+  for (std::size_t at = stored.find(end); at != std::string_view::npos; at = stored.find(end, at + 1)) {
+    const std::size_t begin = stored.rfind('"', at) + 1;
+    const std::string_view key = stored.substr(begin, at + end.find('"') - begin);
+    for (const Toolkits& toolkit : toolkits())
+      if (key == toolkit.settings) return &toolkit;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Value render_job(const JobView& view) {
@@ -303,10 +316,7 @@ std::string format_job(const JobView& view) {
   const Place place = parse_place(Noun::job, tag_of(view.job.tags, tag::place));
   Value added = object_value();
   added.fields.reserve(8);
-  // A quote inside a text is written with a backslash before it: this can only be a key.
-  for (const Toolkits& toolkit : toolkits())
-    if (stored.find(fmt::format("\"{}\":{{", toolkit.settings)) != std::string_view::npos)
-      set(added, "toolType", text_value(toolkit.type));
+  if (const Toolkits* toolkit = toolkit_in(stored)) set(added, "toolType", text_value(toolkit->type));
   add_progress(added, view, place);
   std::string text = format(envelope(Noun::job, place));
   text.back() = ',';

@@ -78,6 +78,25 @@ TEST(BatchAiRender, StatesOfJobs) {
   }
 }
 
+TEST(BatchAiRender, AListSaysOfAJobWhatTheJobSays) {
+  const char* bodies[] = {
+      R"({"properties":{"customToolkitSettings":{"commandLine":"true"}}})",
+      R"({"properties":{"containerSettings":{"imageSourceRegistry":{"image":"i"}},"tensorFlowSettings":{"pythonScriptFilePath":"a"}}})",
+      R"({"properties":{"environmentVariables":[{"name":"A","value":"\"caffeSettings\":{"}],"horovodSettings":{}}})",
+      R"({"properties":{"nodeCount":1}})",
+  };
+  for (const char* body : bodies) {
+    SCOPED_TRACE(body);
+    JobView view = job(JobState::succeeded, EndReason::exited, 0);
+    view.job.tags[tag::body] = body;
+    view.attempts.push_back(attempt(EndReason::exited));
+    const Value whole = render_job(view), listed = parse_stored(format_job(view));
+    for (const char* path : {"id", "name", "type", "properties.toolType", "properties.executionState",
+                             "properties.executionInfo.exitCode", "properties.nodeCount"})
+      EXPECT_EQ(text_at(listed, path, "none"), text_at(whole, path, "none")) << path;
+  }
+}
+
 TEST(BatchAiRender, ContainersThatDoNotStart) {
   JobView view = job(JobState::failed, EndReason::exited, 125);
   view.job.tags[tag::body] =

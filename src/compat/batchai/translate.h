@@ -29,9 +29,10 @@ inline constexpr const char* no_engine = "batchai.no_engine";  // of a job: why 
 inline constexpr const char* gpus = "batchai.gpus";            // of a pool: what its node class promises
 }  // namespace tag
 
-inline std::string tag_of(const Tags& tags, const char* name) {  // empty where there is none
+inline const std::string& tag_of(const Tags& tags, const char* name) {  // empty where there is none
+  static const std::string none;
   const auto found = tags.find(name);
-  return found == tags.end() ? "" : found->second;
+  return found == tags.end() ? none : found->second;
 }
 
 // GPUs of a node class: of Azure's names, and of gpuN and cpu. Nothing is known of other names.

@@ -71,7 +71,7 @@ void append(const Value& value, std::string& out) {
     case Value::Kind::null: out += "null"; return;
     case Value::Kind::boolean:
     case Value::Kind::number: out += value.text; return;
-    case Value::Kind::string: out += wire::quote(value.text); return;
+    case Value::Kind::string: wire::append_quoted(out, value.text); return;
     case Value::Kind::list:
       out += '[';
       for (const Value& item : value.items) {
@@ -84,7 +84,7 @@ void append(const Value& value, std::string& out) {
       out += '{';
       for (const auto& field : value.fields) {
         if (&field != &value.fields.front()) out += ',';
-        out += wire::quote(field.first);
+        wire::append_quoted(out, field.first);
         out += ':';
         append(field.second, out);
       }
