@@ -14,9 +14,10 @@
 namespace slipway::control {
 namespace {
 
-constexpr std::size_t specs_max = 256;    // parsed specs kept
-constexpr double behind_seconds = 0.020;  // of work sent ahead to a node, at most
-constexpr std::size_t behind_max = 64;    // tasks sent ahead to a node, at most
+constexpr std::size_t specs_max = 256;     // parsed specs kept
+constexpr double behind_task_max = 0.010;  // seconds; longer ones are worth a question each
+constexpr double behind_seconds = 0.060;   // of work sent ahead to a node, at most
+constexpr std::size_t behind_max = 128;    // tasks sent ahead to a node, at most
 
 }  // namespace
 
@@ -91,7 +92,7 @@ void Controller::place_behind(Pool& pool) {
                                     [&](const Shape& one) { return one.need == need; });
     const std::uint32_t next = shape->again.empty() ? shape->groups.front() : shape->again.front().group;
     if (job.groups[next].prepares || need.nodes != 1 || need.per_node.gpus > 0 || shape->seconds_mean < 0 ||
-        shape->seconds_mean > behind_seconds / 2)
+        shape->seconds_mean > behind_task_max)
       return;
     if (looked_for != *head) {  // once for all tasks of this shape
       looked_for = *head;

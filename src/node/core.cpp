@@ -13,7 +13,7 @@ namespace {
 
 // A service that is just loading a million tasks may take its time with the first answer.
 constexpr Duration welcome_wait_max{10'000'000};
-constexpr Duration report_hold_max{10'000};
+constexpr Duration report_hold_max{30'000};
 
 ProcessEnded end_of(ProcessEndKind kind, std::string detail, TimePoint now) {
   ProcessEnded end;

@@ -36,7 +36,7 @@ namespace {
 constexpr off_t log_size_max = 1 << 20;
 constexpr std::size_t read_size = 64 << 10;
 constexpr Duration start_hold_max{1'000};
-constexpr Duration report_hold_max{5'000};
+constexpr Duration report_hold_max{20'000};
 
 enum Token : std::uint64_t { token_listener, token_agent, token_signals };
 

@@ -79,6 +79,34 @@ TEST_P(KeeperTest, WhatAProcessSees) {
   EXPECT_NE(status.find("SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000"), std::string::npos) << status;
 }
 
+TEST_P(KeeperTest, ACommandThatMovesIsFoundAgain) {
+  const std::string first = keeper.folder + "/first", second = keeper.folder + "/second";
+  ASSERT_TRUE(make_folders(first) && make_folders(second));
+  std::uint32_t index = 0;
+  const auto send = [&] {
+    KeeperStart start = keeper.command(++index, {"speak"});
+    std::erase_if(start.processes[0].environment,
+                  [](const std::string& variable) { return variable.starts_with("PATH="); });
+    start.processes[0].environment.push_back("PATH=" + first + ":" + second + ":/bin:/usr/bin");
+    keeper.send(start);
+  };
+  const auto said = [&] {
+    send();
+    keeper.started();
+    keeper.ended();
+    return *read_file(fmt::format("{}/task-{}/stdout.txt", keeper.folder, index));
+  };
+  ASSERT_TRUE(write_file_durably(second + "/speak", "#!/bin/sh\necho second\n", 0755));
+  EXPECT_EQ(said(), "second\n");
+  EXPECT_EQ(said(), "second\n");
+  ASSERT_EQ(::unlink((second + "/speak").c_str()), 0);
+  ASSERT_TRUE(write_file_durably(first + "/speak", "#!/bin/sh\necho first\n", 0755));
+  EXPECT_EQ(said(), "first\n");
+  ASSERT_EQ(::unlink((first + "/speak").c_str()), 0);
+  send();
+  EXPECT_NE(keeper.ended().detail.find("in no folder of PATH"), std::string::npos);
+}
+
 TEST_P(KeeperTest, StartFailuresAndWhoseFaultTheyAre) {
   const std::string script = keeper.folder + "/no-interpreter";
   ASSERT_TRUE(write_file_durably(script, "#!/no/such/thing\n", 0755).has_value());

@@ -131,8 +131,8 @@ void Processes::start_pending() {
     while (const auto key = room_.next()) intend(std::move(waiting_.extract(*key).mapped()));
     if (pending_.empty()) return;
     const Result<void> written = journal_.flush();
-    for (const KeeperStart& start : std::exchange(pending_, {}))
-      for (const KeeperProcess& process : start.processes) {
+    for (KeeperStart& start : std::exchange(pending_, {}))
+      for (KeeperProcess& process : start.processes) {
         if (written)
           start_process(start, process);
         else
@@ -142,7 +142,7 @@ void Processes::start_pending() {
   }
 }
 
-void Processes::start_process(const KeeperStart& start, const KeeperProcess& process) {
+void Processes::start_process(const KeeperStart& start, KeeperProcess& process) {
   const int slot = cgroups_.take();
   const Result<int> memory_procs = cgroups_.limit_memory(slot, process.resources.memory);
   if (!memory_procs) {
@@ -155,16 +155,16 @@ void Processes::start_process(const KeeperStart& start, const KeeperProcess& pro
                              .tag = identity_.tag(serial),
                              .group = cgroups_.folder_fd(slot),
                              .memory_procs = *memory_procs,
-                             .made_before = made_};
+                             .made_before = &made_};
   const auto pid = spawn(process, options);
   if (!pid) {
     cgroups_.give_back(slot);
     return start_failed(start, process.rank, pid.error().what, pid.error().users_fault);
   }
-  for (const std::string& folder : process.folders) {
+  for (std::string& folder : process.folders) {
     if (folder == process.working_folder) continue;
     std::erase(made_, folder);
-    made_.push_back(folder);
+    made_.push_back(std::move(folder));
   }
   if (std::ssize(made_) > made_max) made_.erase(made_.begin(), made_.end() - made_max);
   const TimePoint now = clock_.now();

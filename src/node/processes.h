@@ -73,7 +73,7 @@ class Processes {
   void intend(KeeperStart start);
   void stop_waiting(const AttemptKey& key);
   void start_pending();
-  void start_process(const KeeperStart& start, const KeeperProcess& process);
+  void start_process(const KeeperStart& start, KeeperProcess& process);  // whose folders are taken
   void start_failed(const KeeperStart& start, std::uint32_t rank, std::string why, bool users_fault);
   void did_not_start(const KeeperStart& start, std::uint32_t rank, ProcessEndKind kind, std::string why,
                      bool users_fault);

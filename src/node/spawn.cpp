@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/search_path.h"
 
@@ -38,6 +39,7 @@ struct Plan {
   std::vector<char*> argv;
   std::vector<char*> environment;
   std::vector<std::string> programs;  // the files to try, in order
+  std::size_t tried = 0;              // which of them was tried last
   const KeeperProcess* process = nullptr;
   const SpawnOptions* options = nullptr;
   int group_procs = -1;  // cgroup.procs of the group, where the child cannot be born into it
@@ -84,7 +86,8 @@ SLIPWAY_IN_CHILD bool write_zero(int procs) { return ::write(procs, "0", 1) == 1
 // As execvp does it: a missing file means the next folder of PATH, a forbidden one is remembered.
 SLIPWAY_IN_CHILD void execute(Plan& plan) {
   int forbidden = 0;
-  for (const std::string& program : plan.programs) {
+  for (plan.tried = 0; plan.tried < plan.programs.size(); ++plan.tried) {
+    const std::string& program = plan.programs[plan.tried];
     // Asking first costs a tenth of an attempt to execute what is not there, and PATH may be long.
     if (plan.programs.size() > 1 && ::access(program.c_str(), F_OK) != 0 &&
         (errno == ENOENT || errno == ENOTDIR))
@@ -96,6 +99,11 @@ SLIPWAY_IN_CHILD void execute(Plan& plan) {
       return;
   }
   if (forbidden != 0) errno = forbidden;
+}
+
+SLIPWAY_IN_CHILD bool is_made(const SpawnOptions& options, const std::string& folder) {
+  return options.made_before != nullptr && std::find(options.made_before->begin(), options.made_before->end(),
+                                                     folder) != options.made_before->end();
 }
 
 SLIPWAY_IN_CHILD Step prepare_and_execute(Plan& plan) {
@@ -111,9 +119,8 @@ SLIPWAY_IN_CHILD Step prepare_and_execute(Plan& plan) {
   bool is_first = true;
   for (const std::string& folder : process.folders) {
     plan.failed_path = folder.c_str();
-    const bool made_before = std::find(options.made_before.begin(), options.made_before.end(), folder) !=
-                             options.made_before.end();
-    if (!made_before && !make_folder(plan, is_first ? folder.c_str() : from_first(process, folder)))
+    if (!is_made(options, folder) &&
+        !make_folder(plan, is_first ? folder.c_str() : from_first(process, folder)))
       return Step::folder;
     if (is_first && ::chdir(folder.c_str()) != 0) return Step::folder;
     is_first = false;
@@ -209,12 +216,40 @@ std::vector<char*> pointers(const std::vector<std::string>& texts, const std::st
   return result;
 }
 
-std::vector<std::string> programs_of(const KeeperProcess& process) {
+std::string_view path_of(const KeeperProcess& process) {
   std::string_view path = default_search_path;
   for (const std::string& variable : process.environment)
     if (variable.starts_with("PATH=")) path = std::string_view(variable).substr(5);
-  return files_to_try(process.argv[0], path);
+  return path;
 }
+
+// Where a command was found last, as shells remember it too: looking through a long PATH costs as much as
+// making a folder. Only for a moment, as another may be put before it.
+class FoundProgram {
+ public:
+  const std::string* find(const std::string& command, std::string_view path) const {
+    const bool is_known = command == command_ && path == path_ && clock_.now() < known_until_;
+    return is_known ? &file_ : nullptr;
+  }
+  void remember(const std::string& command, std::string_view path, const std::vector<std::string>& tried,
+                std::size_t found) {
+    forget();
+    for (std::size_t i = 0; i <= found; ++i)
+      if (tried[i].front() != '/') return;  // another folder, another program
+    command_ = command;
+    path_ = path;
+    file_ = tried[found];
+    known_until_ = clock_.now() + Duration(100'000);
+  }
+  void forget() { known_until_ = {}; }
+
+ private:
+  SystemClock clock_;
+  std::string command_;
+  std::string path_;
+  std::string file_;
+  TimePoint known_until_{};
+};
 
 bool is_shortage(int error) {
   return error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE || error == ENOMEM ||
@@ -291,14 +326,28 @@ tl::expected<pid_t, SpawnFailure> spawn(const KeeperProcess& process, const Spaw
   plan.options = &options;
   plan.argv = pointers(process.argv);
   plan.environment = pointers(process.environment, &options.marker);
-  plan.programs = programs_of(process);
   plan.keeper = ::getpid();
   ::sigemptyset(&plan.signals);
 
-  const pid_t pid = clone_blocked(plan);
+  static FoundProgram found;
+  const std::string& command = process.argv[0];
+  const std::string_view path = path_of(process);
+  const std::string* known = found.find(command, path);
+  plan.programs = known ? std::vector{*known} : files_to_try(command, path);
+  pid_t pid = clone_blocked(plan);
+  if (pid >= 0 && known && plan.failed == Step::execute) {  // it is not there any more
+    wait_for(pid);
+    found.forget();
+    plan.failed = Step::none;
+    plan.programs = files_to_try(command, path);
+    pid = clone_blocked(plan);
+  }
   if (pid < 0)
     return tl::unexpected(SpawnFailure{fmt::format("cannot create a process: {}", std::strerror(errno))});
-  if (plan.failed == Step::none) return pid;
+  if (plan.failed == Step::none) {
+    if (plan.programs.size() > 1) found.remember(command, path, plan.programs, plan.tried);
+    return pid;
+  }
   wait_for(pid);
   return tl::unexpected(describe(plan));
 }

@@ -17,11 +17,12 @@
 namespace slipway::node {
 
 struct SpawnOptions {
-  std::string marker;                    // SLIPWAY_KEEPER=…, added to the environment
-  std::uint64_t tag = 0;                 // see process_tree.h
-  int group = -1;                        // folder of a v2 cgroup the child is born into, or -1
-  int memory_procs = -1;                 // cgroup.procs of a v1 memory group the child enters, or -1
-  std::vector<std::string> made_before;  // folders that need not be made again
+  std::string marker;     // SLIPWAY_KEEPER=…, added to the environment
+  std::uint64_t tag = 0;  // see process_tree.h
+  int group = -1;         // folder of a v2 cgroup the child is born into, or -1
+  int memory_procs = -1;  // cgroup.procs of a v1 memory group the child enters, or -1
+  // Folders that need not be made again.
+  const std::vector<std::string>* made_before = nullptr;
 };
 
 struct SpawnFailure {
