@@ -83,8 +83,8 @@ class KeeperLoop {
     if (std::holds_alternative<ProcessEnded>(event)) ++ends_held_;
     if (processes_.waiting() > 0 && processes_.waiting() >= ends_held_)
       hold = report_hold_max;
-    else if (std::holds_alternative<ProcessStarted>(event))
-      hold = start_hold_max;
+    else if (const auto* started = std::get_if<ProcessStarted>(&event))
+      hold = std::max(Duration(0), started->time + start_hold_max - clock_.now());
     const TimePoint at = clock_.now() + hold;
     write_at_ = std::min(write_at_.value_or(at), at);
   }

@@ -12,14 +12,11 @@
 #include <cstring>
 #include <utility>
 
-#include "node/spawn.h"
-
 namespace slipway::node {
 namespace {
 
 constexpr Duration kill_again_after{1'000'000};
-constexpr std::ptrdiff_t made_max =
-    4;  // the attempt's own, its outputs, its checkpoints, the job's shared one
+constexpr Duration birth_takes{1'000};  // nearly always less
 
 ProcessUse use_of(const rusage& usage) {
   const auto duration = [](const timeval& time) { return Duration(time.tv_sec * 1'000'000 + time.tv_usec); };
@@ -83,8 +80,7 @@ void Processes::stop_waiting(const AttemptKey& key) {
   const auto waiting = waiting_.extract(key);
   if (!waiting) return;
   for (const KeeperProcess& process : waiting.mapped().processes)
-    did_not_start(waiting.mapped(), process.rank, ProcessEndKind::not_started,
-                  "stopped before it was started", false);
+    did_not_start(key, process.rank, ProcessEndKind::not_started, "stopped before it was started", false);
 }
 
 void Processes::stop_everything() {
@@ -134,62 +130,79 @@ void Processes::start_pending() {
     for (KeeperStart& start : std::exchange(pending_, {}))
       for (KeeperProcess& process : start.processes) {
         if (written)
-          start_process(start, process);
+          start_process(start, std::move(process));
         else
-          start_failed(start, process.rank,
-                       "cannot write down that it will be started: " + written.error().what, false);
+          start_failed(start.key, process.rank,
+                       {"cannot write down that it will be started: " + written.error().what});
       }
   }
 }
 
-void Processes::start_process(const KeeperStart& start, KeeperProcess& process) {
+void Processes::start_process(const KeeperStart& start, KeeperProcess process) {
   const int slot = cgroups_.take();
   const Result<int> memory_procs = cgroups_.limit_memory(slot, process.resources.memory);
   if (!memory_procs) {
     cgroups_.give_back(slot);
-    return start_failed(start, process.rank, "cannot set the memory limit: " + memory_procs.error().what,
-                        false);
+    return start_failed(start.key, process.rank,
+                        {"cannot set the memory limit: " + memory_procs.error().what});
   }
   const Serial serial = ++last_serial_;
   const SpawnOptions options{.marker = identity_.marker(start.key, process.rank),
                              .tag = identity_.tag(serial),
                              .group = cgroups_.folder_fd(slot),
-                             .memory_procs = *memory_procs,
-                             .made_before = &made_};
-  const auto pid = spawn(process, options);
-  if (!pid) {
-    cgroups_.give_back(slot);
-    return start_failed(start, process.rank, pid.error().what, pid.error().users_fault);
-  }
-  for (std::string& folder : process.folders) {
-    if (folder == process.working_folder) continue;
-    std::erase(made_, folder);
-    made_.push_back(std::move(folder));
-  }
-  if (std::ssize(made_) > made_max) made_.erase(made_.begin(), made_.end() - made_max);
-  const TimePoint now = clock_.now();
-  Process& made = running_[serial];
+                             .memory_procs = *memory_procs};
+  Process made;
   made.key = start.key;
   made.rank = process.rank;
   made.resources = process.resources;
   made.stop_grace = start.stop_grace;
   made.slot = slot;
+  made.started_at = clock_.now();
+  const auto pid = spawner_.spawn(std::move(process), options);
+  if (!pid) {
+    cgroups_.give_back(slot);
+    return start_failed(start.key, made.rank, pid.error());
+  }
   made.pid = *pid;
-  made.started_at = now;
+  running_.emplace(serial, std::move(made));
   by_pid_[*pid] = serial;
   attempts_[start.key].running.push_back(serial);
-  events_.emplace_back(ProcessStarted{start.key, process.rank, *pid, now});
+  being_born_.push_back(serial);
 }
 
-void Processes::start_failed(const KeeperStart& start, std::uint32_t rank, std::string why,
-                             bool users_fault) {
-  did_not_start(start, rank, ProcessEndKind::start_failed, std::move(why), users_fault);
+// A process is told to have started when its program runs; one that never ran is told of when it was reaped.
+void Processes::look_at_births() {
+  std::erase_if(being_born_, [this](Serial serial) {
+    const Process& process = running_.at(serial);
+    if (spawner_.look(process.pid) != Spawner::Birth::executed) return false;
+    events_.emplace_back(ProcessStarted{process.key, process.rank, process.pid, process.started_at});
+    return true;
+  });
 }
 
-void Processes::did_not_start(const KeeperStart& start, std::uint32_t rank, ProcessEndKind kind,
-                              std::string why, bool users_fault) {
+// True: it was reaped before its program ran, and that has been said.
+bool Processes::never_ran(Serial serial, pid_t pid) {
+  if (std::erase(being_born_, serial) == 0) return false;
+  const Process process = running_.at(serial);
+  if (spawner_.look(pid) == Spawner::Birth::executed) {
+    events_.emplace_back(ProcessStarted{process.key, process.rank, pid, process.started_at});
+    return false;
+  }
+  cgroups_.give_back(process.slot);
+  std::erase(attempts_[process.key].running, serial);
+  running_.erase(serial);
+  start_failed(process.key, process.rank, spawner_.take_failure(pid));
+  return true;
+}
+
+void Processes::start_failed(const AttemptKey& key, std::uint32_t rank, SpawnFailure why) {
+  did_not_start(key, rank, ProcessEndKind::start_failed, std::move(why.what), why.users_fault);
+}
+
+void Processes::did_not_start(const AttemptKey& key, std::uint32_t rank, ProcessEndKind kind, std::string why,
+                              bool users_fault) {
   ProcessEnded end;
-  end.key = start.key;
+  end.key = key;
   end.rank = rank;
   end.kind = kind;
   end.users_fault = users_fault;
@@ -214,6 +227,7 @@ void Processes::reap() {
     }
     const Serial serial = found->second;
     by_pid_.erase(found);
+    if (never_ran(serial, pid)) continue;
     Process& process = running_.at(serial);
     process.pid = 0;
     ProcessEnded& end = process.end.emplace();
@@ -305,6 +319,7 @@ void Processes::kill_what_is_late() {
 
 std::optional<TimePoint> Processes::next_deadline() const {
   std::optional<TimePoint> next;
+  if (!being_born_.empty()) next = clock_.now() + birth_takes;
   for (const auto& [serial, process] : running_)
     if (process.kill_at && (!next || *process.kill_at < *next)) next = process.kill_at;
   return next;
@@ -336,6 +351,7 @@ bool Processes::is_tree_gone(Serial serial) {
 
 std::vector<FromKeeper> Processes::take_events() {
   start_pending();
+  look_at_births();
   write_down();
   return std::exchange(events_, {});
 }

@@ -17,6 +17,7 @@
 #include "node/keeper_protocol.h"
 #include "node/process_tree.h"
 #include "node/room.h"
+#include "node/spawn.h"
 
 namespace slipway::node {
 
@@ -73,9 +74,11 @@ class Processes {
   void intend(KeeperStart start);
   void stop_waiting(const AttemptKey& key);
   void start_pending();
-  void start_process(const KeeperStart& start, KeeperProcess& process);  // whose folders are taken
-  void start_failed(const KeeperStart& start, std::uint32_t rank, std::string why, bool users_fault);
-  void did_not_start(const KeeperStart& start, std::uint32_t rank, ProcessEndKind kind, std::string why,
+  void start_process(const KeeperStart& start, KeeperProcess process);
+  void look_at_births();
+  bool never_ran(Serial serial, pid_t pid);
+  void start_failed(const AttemptKey& key, std::uint32_t rank, SpawnFailure why);
+  void did_not_start(const AttemptKey& key, std::uint32_t rank, ProcessEndKind kind, std::string why,
                      bool users_fault);
   void settle(Serial serial);
   void finish(Serial serial);
@@ -98,7 +101,8 @@ class Processes {
   const Clock& clock_;
 
   Serial last_serial_ = 0;
-  std::vector<std::string> made_;  // the last folders that several processes share
+  Spawner spawner_;
+  std::vector<Serial> being_born_;
   Room room_;
   std::map<AttemptKey, KeeperStart> waiting_;  // for room
   std::vector<KeeperStart> pending_;           // their intents are in the journal's buffer

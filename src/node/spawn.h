@@ -1,16 +1,21 @@
 #pragma once
-// Starts one process: the keeper's single way of making children.
+// Starts processes: the keeper's single way of making children.
 //
-// The child borrows the keeper's memory until it executes (vfork style), so a start costs the same whatever
-// the keeper holds, and the keeper knows at once whether it worked and, if not, which step failed. Everything
-// that belongs to the process (folders, files, session) is made by the child itself.
+// A child borrows the keeper's memory until it executes, so a start costs the same whatever the keeper holds.
+// Everything that belongs to the process (folders, files, session) is made by the child itself, while the
+// keeper goes on: several are being born at once, and what became of each is asked for later.
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
+#include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "node/keeper_protocol.h"
 
@@ -21,8 +26,6 @@ struct SpawnOptions {
   std::uint64_t tag = 0;  // see process_tree.h
   int group = -1;         // folder of a v2 cgroup the child is born into, or -1
   int memory_procs = -1;  // cgroup.procs of a v1 memory group the child enters, or -1
-  // Folders that need not be made again.
-  const std::vector<std::string>* made_before = nullptr;
 };
 
 struct SpawnFailure {
@@ -30,10 +33,46 @@ struct SpawnFailure {
   bool users_fault = false;
 };
 
-// The child leads its own session and process group, dies with the keeper, has every signal at its default
-// and nothing open but its standard streams. Call from a single-threaded process with /dev/null as its own
-// stdin.
-tl::expected<pid_t, SpawnFailure> spawn(const KeeperProcess& process, const SpawnOptions& options);
+struct NewChild;  // one that is being born
+
+class Spawner {
+ public:
+  Spawner();
+  ~Spawner();
+
+  // The child leads its own session and process group, dies with the keeper, has every signal at its default
+  // and nothing open but its standard streams. Call from a single-threaded process with /dev/null as its own
+  // stdin. Waits while too many are being born.
+  tl::expected<pid_t, SpawnFailure> spawn(KeeperProcess process, const SpawnOptions& options);
+
+  // Whether its program has begun to run, or never will. Each is told once: it is not known any more after
+  // that.
+  enum class Birth { under_way, executed, failed };
+  Birth look(pid_t pid);
+  // Of one that failed: why. Its child exits, and has to be reaped.
+  SpawnFailure take_failure(pid_t pid);
+
+ private:
+  void look_for(NewChild& child);
+  void settle(pid_t pid);
+
+  std::map<pid_t, std::unique_ptr<NewChild>> under_way_;
+  std::unordered_map<pid_t, std::optional<SpawnFailure>> settled_;  // and not yet told; nothing: executed
+  std::vector<std::unique_ptr<NewChild>> free_;
+  std::vector<std::string> made_;  // the last folders that several processes share
+
+  // Where a command was found last, as shells remember it too: looking through a long PATH costs as much as
+  // making a folder. Only for a moment, as another may be put before it.
+  struct Found {
+    std::string command;
+    std::string path;
+    std::shared_ptr<const std::vector<std::string>> files;  // in the order of PATH
+    std::size_t first = 0;                                  // which of them it was
+    TimePoint until{};
+  };
+  Found found_;
+  SystemClock clock_;
+};
 
 // Whether children can be born into this v2 group and live: containers may forbid the first, and some kernels
 // (see cgroup.cpp) break the second. Tried with a child that only exits.
