@@ -107,6 +107,22 @@ TEST_P(KeeperTest, ACommandThatMovesIsFoundAgain) {
   EXPECT_NE(keeper.ended().detail.find("in no folder of PATH"), std::string::npos);
 }
 
+TEST_P(KeeperTest, OneThatIsNotBornHoldsUpNobody) {
+  const std::string pipe = keeper.folder + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0644), 0);
+  KeeperStart stuck = keeper.command(1, {"/bin/true"});
+  stuck.processes[0].stdout_file = pipe;  // whoever opens it for writing waits for a reader
+  keeper.send(stuck);
+  keeper.send(keeper.command(2, {"/bin/true"}));
+  EXPECT_EQ(keeper.started().key, attempt(2));
+  EXPECT_EQ(keeper.ended().key, attempt(2));
+  keeper.send(KeeperStop{attempt(1), std::chrono::seconds(0)});
+  EXPECT_EQ(keeper.started().key, attempt(1));
+  const ProcessEnded end = keeper.ended();
+  EXPECT_EQ(end.key, attempt(1));
+  EXPECT_EQ(end.kind, ProcessEndKind::signalled);
+}
+
 TEST_P(KeeperTest, StartFailuresAndWhoseFaultTheyAre) {
   const std::string script = keeper.folder + "/no-interpreter";
   ASSERT_TRUE(write_file_durably(script, "#!/no/such/thing\n", 0755).has_value());

@@ -319,7 +319,10 @@ void Processes::kill_what_is_late() {
 
 std::optional<TimePoint> Processes::next_deadline() const {
   std::optional<TimePoint> next;
-  if (!being_born_.empty()) next = clock_.now() + birth_takes;
+  if (!being_born_.empty()) {  // less often where one takes its time
+    const TimePoint now = clock_.now();
+    next = now + std::max(birth_takes, (now - running_.at(being_born_.front()).started_at) / 2);
+  }
   for (const auto& [serial, process] : running_)
     if (process.kill_at && (!next || *process.kill_at < *next)) next = process.kill_at;
   return next;
