@@ -377,13 +377,13 @@ void World::heal() {
   by_hand.autoscale = Autoscale{};
   (void)controller_->resize_pool(user, "lab", by_hand);
   (void)controller_->stop_resize(user, "lab");
-  PoolRequest wish;
-  wish.dedicated = 12;  // enough for any gang that was accepted when the pool could grow
-  wish.low_priority = 0;
-  wish.policy = PolicyChange{};
-  wish.policy->user_max_nodes = wish.policy->user_max_running_tasks = 0;
-  wish.policy->job_max_nodes = wish.policy->job_max_running_tasks = 0;
-  wish.evictions = EvictionRule{};
+  PolicyChange no_limits;
+  no_limits.user_max_nodes = no_limits.user_max_running_tasks = 0;
+  no_limits.job_max_nodes = no_limits.job_max_running_tasks = 0;
+  const PoolRequest wish{.dedicated = 12,  // enough for any gang that was accepted when the pool could grow
+                         .low_priority = 0,
+                         .evictions = EvictionRule{},
+                         .policy = std::move(no_limits)};
   if (auto resized = controller_->resize_pool(user, "lab", wish);
       !resized && resized.error().code != ErrorCode::not_found && ledger_.broken.empty())
     ledger_.broken = "the healed pool could not be resized: " + resized.error().what;
