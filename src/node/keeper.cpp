@@ -29,6 +29,7 @@
 #include "node/keeper_socket.h"
 #include "node/processes.h"
 #include "node/recover.h"
+#include "node/spawn.h"
 
 namespace slipway::node {
 namespace {
@@ -220,12 +221,6 @@ class KeeperLoop {
 // What a caller ignores (SIGINT in the background of a script) would be ignored by everything we start. The
 // kernel is asked directly: the C library hides two signals of its own, which a parent can ignore as well.
 void take_default_signals() {
-  struct KernelAction {
-    void (*handler)(int);
-    unsigned long flags;
-    void (*restorer)();
-    unsigned long mask;
-  };
   const KernelAction usual{};
   for (int signal = 1; signal < NSIG; ++signal)
     ::syscall(SYS_rt_sigaction, signal, &usual, nullptr, sizeof usual.mask);

@@ -108,20 +108,25 @@ TEST_P(KeeperTest, ACommandThatMovesIsFoundAgain) {
   EXPECT_NE(keeper.ended().detail.find("in no folder of PATH"), std::string::npos);
 }
 
-TEST_P(KeeperTest, OneThatIsNotBornHoldsUpNobody) {
+TEST_P(KeeperTest, ThoseThatAreNotBornHoldUpNobody) {
   const std::string pipe = keeper.folder + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0644), 0);
-  KeeperStart stuck = keeper.command(1, {"/bin/true"});
-  stuck.processes[0].stdout_file = pipe;  // whoever opens it for writing waits for a reader
-  keeper.send(stuck);
-  keeper.send(keeper.command(2, {"/bin/true"}));
-  EXPECT_EQ(keeper.started().key, attempt(2));
-  EXPECT_EQ(keeper.ended().key, attempt(2));
-  keeper.send(KeeperStop{attempt(1), std::chrono::seconds(0)});
-  EXPECT_EQ(keeper.started().key, attempt(1));
-  const ProcessEnded end = keeper.ended();
-  EXPECT_EQ(end.key, attempt(1));
-  EXPECT_EQ(end.kind, ProcessEndKind::signalled);
+  constexpr std::uint32_t stuck = 6;
+  for (std::uint32_t i = 1; i <= stuck; ++i) {
+    KeeperStart start = keeper.command(i, {"/bin/true"});
+    start.processes[0].stdout_file = pipe;  // whoever opens it for writing waits for a reader
+    keeper.send(start);
+    keeper.send(keeper.command(100 + i, {"/bin/true"}));
+    EXPECT_EQ(keeper.started().key, attempt(100 + i));
+    EXPECT_EQ(keeper.ended().key, attempt(100 + i));
+  }
+  for (std::uint32_t i = 1; i <= stuck; ++i) {
+    keeper.send(KeeperStop{attempt(i), std::chrono::seconds(0)});
+    EXPECT_EQ(keeper.started().key, attempt(i));
+    const ProcessEnded end = keeper.ended();
+    EXPECT_EQ(end.key, attempt(i));
+    EXPECT_EQ(end.kind, ProcessEndKind::signalled);
+  }
 }
 
 TEST_P(KeeperTest, StartFailuresAndWhoseFaultTheyAre) {

@@ -170,12 +170,16 @@ void Processes::start_process(const KeeperStart& start, KeeperProcess process) {
   being_born_.push_back(serial);
 }
 
+void Processes::note_start(const Process& process) {
+  events_.emplace_back(ProcessStarted{process.key, process.rank, process.pid, process.started_at});
+}
+
 // A process is told to have started when its program runs; one that never ran is told of when it was reaped.
 void Processes::look_at_births() {
   std::erase_if(being_born_, [this](Serial serial) {
     const Process& process = running_.at(serial);
     if (spawner_.look(process.pid) != Spawner::Birth::executed) return false;
-    events_.emplace_back(ProcessStarted{process.key, process.rank, process.pid, process.started_at});
+    note_start(process);
     return true;
   });
 }
@@ -185,7 +189,7 @@ bool Processes::never_ran(Serial serial, pid_t pid) {
   if (std::erase(being_born_, serial) == 0) return false;
   const Process process = running_.at(serial);
   if (spawner_.look(pid) == Spawner::Birth::executed) {
-    events_.emplace_back(ProcessStarted{process.key, process.rank, pid, process.started_at});
+    note_start(process);
     return false;
   }
   cgroups_.give_back(process.slot);

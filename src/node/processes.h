@@ -75,6 +75,7 @@ class Processes {
   void stop_waiting(const AttemptKey& key);
   void start_pending();
   void start_process(const KeeperStart& start, KeeperProcess process);
+  void note_start(const Process& process);
   void look_at_births();
   bool never_ran(Serial serial, pid_t pid);
   void start_failed(const AttemptKey& key, std::uint32_t rank, SpawnFailure why);

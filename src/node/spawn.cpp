@@ -32,6 +32,7 @@ namespace slipway::node {
 namespace {
 
 constexpr std::size_t under_way_max = 4;
+constexpr int looks_max = 10;
 constexpr std::size_t made_max = 4;  // an attempt's own, its outputs, its checkpoints, the job's shared one
 constexpr Duration found_for{100'000};
 constexpr std::size_t child_stack_size = 64 * 1024;
@@ -167,13 +168,6 @@ SLIPWAY_IN_CHILD long execute(NewChild& child) {
   return forbidden != 0 ? forbidden : -ENOENT;
 }
 
-struct KernelAction {  // what the kernel takes for a signal's disposition
-  void (*handler)(int);
-  unsigned long flags;
-  void (*restorer)();
-  unsigned long mask;
-};
-
 SLIPWAY_IN_CHILD Step prepare_and_execute(NewChild& child, long& result) {
   const KeeperProcess& process = child.process;
   const SpawnOptions& options = child.options;
@@ -298,8 +292,8 @@ pid_t clone_blocked(NewChild& child) {
   return clone_child(child);
 }
 
-void wait_until_left(NewChild& child) {
-  while (child.borrows != 0) ::syscall(SYS_futex, &child.borrows, FUTEX_WAIT, 1, nullptr, nullptr, 0);
+void wait_until_left(NewChild& child, const timespec* at_most = nullptr) {
+  ::syscall(SYS_futex, &child.borrows, FUTEX_WAIT, 1, at_most, nullptr, 0);
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts, const std::string* last = nullptr) {
@@ -369,7 +363,20 @@ SpawnFailure describe(const NewChild& child) {
 
 Spawner::Spawner() = default;
 Spawner::~Spawner() {
-  for (auto& [pid, child] : under_way_) wait_until_left(*child);
+  for (auto& [pid, child] : under_way_)
+    while (child->borrows != 0) wait_until_left(*child);
+}
+
+// One that hangs (a mount that does not answer) holds up the others for a moment only.
+void Spawner::wait_for_others() {
+  constexpr timespec moment{0, 1'000'000};
+  for (int looks = 0; looks < looks_max && under_way_.size() >= under_way_max; ++looks) {
+    std::vector<pid_t> left;
+    for (const auto& [pid, child] : under_way_)
+      if (child->borrows == 0) left.push_back(pid);
+    for (const pid_t pid : left) settle(pid);
+    if (left.empty()) wait_until_left(*under_way_.rbegin()->second, &moment);
+  }
 }
 
 // Where it was found a moment ago is tried first; the rest of PATH is known then, too.
@@ -389,10 +396,7 @@ void Spawner::look_for(NewChild& child) {
 
 tl::expected<pid_t, SpawnFailure> Spawner::spawn(KeeperProcess process, const SpawnOptions& options) {
   if (process.argv.empty()) return tl::unexpected(SpawnFailure{"cannot start an empty command", true});
-  while (under_way_.size() >= under_way_max) {
-    wait_until_left(*under_way_.begin()->second);
-    settle(under_way_.begin()->first);
-  }
+  wait_for_others();
   if (free_.empty()) free_.push_back(std::make_unique<NewChild>());
   std::unique_ptr<NewChild> child = std::move(free_.back());
   free_.pop_back();
@@ -454,7 +458,7 @@ Result<void> try_group(int group) {
   child.only_exits = true;
   const pid_t pid = clone_blocked(child);
   if (pid < 0) return fail(system_error("no process can be started in a cgroup", errno));
-  wait_until_left(child);
+  while (child.borrows != 0) wait_until_left(child);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   if (status != 0)

@@ -21,6 +21,13 @@
 
 namespace slipway::node {
 
+struct KernelAction {  // what the kernel itself takes for a signal's disposition
+  void (*handler)(int);
+  unsigned long flags;
+  void (*restorer)();
+  unsigned long mask;
+};
+
 struct SpawnOptions {
   std::string marker;     // SLIPWAY_KEEPER=…, added to the environment
   std::uint64_t tag = 0;  // see process_tree.h
@@ -42,7 +49,7 @@ class Spawner {
 
   // The child leads its own session and process group, dies with the keeper, has every signal at its default
   // and nothing open but its standard streams. Call from a single-threaded process with /dev/null as its own
-  // stdin. Waits while too many are being born.
+  // stdin. Waits a moment while many are being born.
   tl::expected<pid_t, SpawnFailure> spawn(KeeperProcess process, const SpawnOptions& options);
 
   // Whether its program has begun to run, or never will. Each is told once: it is not known any more after
@@ -53,6 +60,7 @@ class Spawner {
   SpawnFailure take_failure(pid_t pid);
 
  private:
+  void wait_for_others();
   void look_for(NewChild& child);
   void settle(pid_t pid);
 

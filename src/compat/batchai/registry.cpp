@@ -140,13 +140,11 @@ Answer<std::vector<JobView>> Registry::views(std::vector<JobRecord> jobs) const 
   for (const JobRecord& job : jobs) tasks.push_back({job.id, 0, 0});
   auto attempts = controller_.store().attempts_of(tasks);
   if (!attempts) return refuse(fault_of(attempts.error()));
-  const bool none_is_going = controller_.folders(caller_, marks + noun_word(Noun::job) + "/").empty();
   std::vector<JobView> shown;
   shown.reserve(jobs.size());
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const bool going =
-        !none_is_going && is_going(Noun::job, parse_place(Noun::job, tag_of(jobs[i].tags, tag::place)));
-    shown.push_back({std::move(jobs[i]), std::move((*attempts)[i]), going});
+    const Place place = parse_place(Noun::job, tag_of(jobs[i].tags, tag::place));
+    shown.push_back({std::move(jobs[i]), std::move((*attempts)[i]), is_going(Noun::job, place)});
   }
   return shown;
 }
