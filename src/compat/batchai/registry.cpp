@@ -98,7 +98,7 @@ std::string Registry::free_pool_name(const Place& place) const {
   for (const std::string& name : names)
     if (is_free(name)) return name;
   for (int number = 2;; ++number)
-    if (const std::string name = fmt::format("{}.{}", names[1], number); is_free(name)) return name;
+    if (std::string name = fmt::format("{}.{}", names[1], number); is_free(name)) return name;
 }
 
 std::string Registry::free_datastore_name(const Place& place) const {
