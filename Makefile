@@ -23,7 +23,7 @@ build: setup
 test: setup ## build everything and run all tests
 	@cmake --preset release >/dev/null
 	@cmake --build $(BUILD) --parallel $(JOBS)
-	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS) --label-exclude slow
+	@tools/run-tests $(BUILD) --parallel $(JOBS) --label-exclude slow
 
 # The environments (3 GB) are made once, in about three minutes, and kept in ~/.cache/slipway/frameworks.
 test-frameworks: build ## TensorFlow, PyTorch, JAX and MPI through Slipway, workers killed on the way (about eight minutes)
@@ -54,12 +54,12 @@ bench: setup ## measure against the limits and the peers
 asan: setup ## all tests under the address and undefined-behaviour sanitizers
 	@cmake --preset asan >/dev/null
 	@cmake --build build/asan --parallel $(JOBS)
-	@ctest --test-dir build/asan --output-on-failure --parallel $(JOBS) --label-exclude 'slow|e2e'
+	@tools/run-tests build/asan --parallel $(JOBS) --label-exclude 'slow|e2e'
 
 tsan: setup ## all tests under the thread sanitizer
 	@cmake --preset tsan >/dev/null
 	@cmake --build build/tsan --parallel $(JOBS)
-	@ctest --test-dir build/tsan --output-on-failure --parallel $(JOBS) --label-exclude 'slow|e2e'
+	@tools/run-tests build/tsan --parallel $(JOBS) --label-exclude 'slow|e2e'
 
 fuzz: setup ## every fuzz target for FUZZ_SECONDS (60) with libFuzzer
 	@tools/setup clang libclang-rt-14-dev

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "agent/machine.h"
 #include "api/api.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -23,7 +24,6 @@
 #include "control/loop.h"
 #include "net/client.h"
 #include "net/server.h"
-#include "node/machine.h"
 #include "provision/local.h"
 #include "store/sqlite.h"
 #include "wire/records.h"
@@ -59,7 +59,7 @@ Result<std::pair<std::string, std::uint16_t>> parse_listen(const std::string& te
 }
 
 // What a turn wants done, handed from the control thread to the network's.
-class ServiceEffects final : public control::Effects {
+class ServiceEffects final : public control::OutputHandler {
  public:
   explicit ServiceEffects(net::Loop& loop) : loop_(loop) {}
   api::Api* api = nullptr;
@@ -202,7 +202,7 @@ class Service {
 
   Result<void> start() {
     control::Settings settings;
-    settings.machine = {node::detect_resources(), container::engines};
+    settings.machine = {agent::detect_resources(), container::engines};
     control_ = std::make_unique<control::Loop>(*store_, settings, clock_, effects_);
     auto sealer = Sealer::open(data_ + "/secret.key");
     if (!sealer) return fail(sealer.error());
@@ -269,7 +269,7 @@ class Service {
 };
 
 void announce(const std::string& data, const std::string& url) {
-  std::printf("slipway is up at %s\nthe token lies in %s/token\n", url.c_str(), data.c_str());
+  std::printf("slipway is up at %s\nToken: %s/token\n", url.c_str(), data.c_str());
   std::fflush(stdout);
 }
 

@@ -2,17 +2,17 @@
 #include <cmath>
 #include <cstdio>
 
+#include "agent/agent.h"
 #include "apps/service.h"
 #include "base/file.h"
 #include "blob/command.h"
 #include "cli/cli.h"
 #include "container/contain.h"
 #include "container/view.h"
-#include "node/agent.h"
-#include "node/keeper.h"
-#include "remote/launch.h"
-#include "remote/start_remote.h"
-#include "remote/start_server.h"
+#include "gang_exec/launch.h"
+#include "gang_exec/start_remote.h"
+#include "gang_exec/start_server.h"
+#include "keeper/keeper.h"
 #include "simulate/simulate.h"
 
 namespace {
@@ -27,7 +27,7 @@ int run_node(const slipway::cli::NodeRunOptions& options) {
     return 1;
   }
   while (!token->empty() && (token->back() == '\n' || token->back() == ' ')) token->pop_back();
-  slipway::node::AgentOptions agent;
+  slipway::agent::AgentOptions agent;
   agent.service = options.service;
   agent.token = *token;
   agent.pool = options.pool;
@@ -36,12 +36,13 @@ int run_node(const slipway::cli::NodeRunOptions& options) {
   agent.address = options.address;
   agent.total.cores = static_cast<slipway::Millicores>(std::llround(options.cores * 1000));
   agent.total.memory = options.memory;
+  agent.gpus = options.gpus;
   agent.local = options.local;
   if (options.local) agent.data = options.data;
-  return slipway::node::run_agent(agent);
+  return slipway::agent::run_agent(agent);
 }
 
-int keep_node(const std::string& folder) { return slipway::node::run_keeper({folder}); }
+int keep_node(const std::string& folder) { return slipway::keeper::run_keeper({folder}); }
 
 int contain(const slipway::cli::NodeContainOptions& options) {
   return slipway::container::contain({options.rootfs, options.image, options.mounts, options.command});
@@ -52,8 +53,8 @@ int contain(const slipway::cli::NodeContainOptions& options) {
 int main(int argc, char** argv) {
   return slipway::cli::run(
       argc, argv,
-      {slipway::run_service, run_node, keep_node, contain, slipway::remote::serve_starts,
-       slipway::remote::start_remote, slipway::remote::launch_mpi, slipway::remote::launch_horovod,
-       slipway::remote::launch_ssh, slipway::container::view, slipway::simulate::run,
+      {slipway::run_service, run_node, keep_node, contain, slipway::gang_exec::serve_starts,
+       slipway::gang_exec::start_remote, slipway::gang_exec::launch_mpi, slipway::gang_exec::launch_horovod,
+       slipway::gang_exec::launch_ssh, slipway::container::view, slipway::simulate::run,
        slipway::simulate::replay_of, slipway::blob::sync_datastore});
 }

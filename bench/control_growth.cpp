@@ -38,37 +38,14 @@ class DroppingStore final : public control::Store {  // the store in memory, wit
   Result<control::Loaded> load() override { return kept_->load(); }
   Result<void> probe() override { return kept_->probe(); }
   Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override { return kept_->task_spec(job, group); }
-  Result<JobSpec> job_spec(JobId job, std::uint32_t tasks_max) override {
-    return kept_->job_spec(job, tasks_max);
-  }
   Result<std::optional<JobRecord>> job(JobId job) override { return kept_->job(job); }
   Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) override {
     return kept_->job_by_key(workspace, key);
   }
   Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override { return kept_->jobs(query); }
-  Result<std::vector<TaskRecord>> tasks(JobId job, const control::TaskQuery& query) override {
-    return kept_->tasks(job, query);
-  }
-  Result<std::optional<TaskRecord>> task(JobId job, const std::string& name) override {
-    return kept_->task(job, name);
-  }
   Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override { return kept_->attempts(task); }
-  Result<std::vector<AttemptRecord>> job_attempts(JobId job, const std::optional<AttemptKey>& after,
-                                                  std::uint32_t limit) override {
-    return kept_->job_attempts(job, after, limit);
-  }
-  Result<std::vector<EventRecord>> events(const control::EventQuery& query) override {
-    return kept_->events(query);
-  }
-  Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
-                                               std::uint32_t limit) override {
-    return kept_->pool_history(workspace, pool, limit);
-  }
   Result<UsageMeter> job_usage(JobId job) override { return kept_->job_usage(job); }
-  Result<std::vector<std::string>> sources() override { return kept_->sources(); }
-  Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string& workspace) override {
-    return kept_->job_counts(workspace);
-  }
+  Result<std::shared_ptr<control::ReadStore>> open_reader() override { return kept_->open_reader(); }
 
  private:
   std::unique_ptr<store::MemoryStore> kept_;

@@ -47,8 +47,9 @@ def throughput(bench):
     for rates, label, name in ((two, "2 nodes of 1 core", "two"), (one, "1 node of 2 cores", "one")):
         # Of each round by itself: what a neighbour takes, it takes from both.
         share = median([rate / limit for rate, limit in zip(rates, bare)])
-        bench.row(f"{count:,} x true, {label}", f"{median(rates):,.0f}/s", f"70 % of bare {median(bare):,.0f}/s", share,
-                  share >= 0.70, slipway_per_s=rates, bare_per_s=bare)
+        owed = 0.85 if name == "two" else 0.70
+        bench.row(f"{count:,} x true, {label}", f"{median(rates):,.0f}/s", f"{owed * 100:.0f} % of bare {median(bare):,.0f}/s", share,
+                  share >= owed, slipway_per_s=rates, bare_per_s=bare)
         # CPU time does not wait for neighbours: on a busy machine this says more than the clock.
         parts = {kind: median([one_round[kind] for one_round in cpu[name]]) for kind in cpu[name][0]}
         limit = median([one_round["all"] for one_round in cpu["bare"]])
@@ -62,6 +63,34 @@ def throughput(bench):
     else:
         bench.absent("the same against GNU parallel -j2", "parallel is not installed")
     slurm(bench, median(two))
+
+
+def after_delete(bench):
+    """Right after a large delete ext4 steps over every inode freed lately: what makes files then waits for it."""
+    count, rounds, files = (2000, 2, 20000) if bench.quick else (10000, 3, 100000)
+    bare, rates = [], []
+    with Service(bench.slipway, bench.folders.fresh()) as service:
+        service.pool("lab", 2, 1)
+        for _ in range(rounds):
+            delete_files(bench.folders.fresh(), files)
+            took, _used = bench.spawn_loop(count)
+            bare.append(count / took)
+            took, job = service.run_array("lab", count, ["true"])
+            rates.append(count / took)
+            check_readable(service, job, count)
+    share = median([rate / limit for rate, limit in zip(rates, bare)])
+    bench.row(f"{count:,} x true after deleting {files:,} files", f"{median(rates):,.0f}/s", f"85 % of bare {median(bare):,.0f}/s",
+              share, share >= 0.85, slipway_per_s=rates, bare_per_s=bare)
+
+
+def delete_files(folder, count):
+    for index in range(count):
+        if index % 1000 == 0:
+            inner = os.path.join(folder, str(index))
+            os.mkdir(inner)
+        os.close(os.open(os.path.join(inner, str(index)), os.O_CREAT | os.O_WRONLY, 0o644))
+    os.sync()
+    shutil.rmtree(folder)
 
 
 def parallel_seconds(parallel, count):

@@ -1,11 +1,13 @@
-// What placing costs: the shipped sched::plan over a pool of nodes of three sizes, with a queue of arrays and
-// gangs. Ends are made up: random running tasks end, and the plan places what comes next.
+// What placing costs: sched::plan over a pool of nodes of three sizes, with a queue of arrays and gangs.
+// Random running tasks end, and the plan places what comes next. A plan is applied to queue, capacity and
+// sharing, as the control plane does; that is part of what is measured.
 //
-//   sched throughput NODES JOBS TASKS_PER_JOB GANG_MAX plain|shared   prints decisions, CPU seconds, MiB
-//   resident sched completion NODES JOBS TASKS_PER_JOB GANG_MAX plain|shared   prints rounds; p50, p99, max
-//   in microseconds
+//   sched throughput NODES JOBS TASKS_PER_JOB GANG_MAX plain|shared
+//     prints decisions, CPU seconds, MiB resident
+//   sched completion NODES JOBS TASKS_PER_JOB GANG_MAX plain|shared
+//     prints rounds; p50, p99, max in microseconds
 //
-// plain: one user, no limits, nobody waits long enough for a reservation. shared: 100 users with weights,
+// plain: one user, no limits, no task waits long enough for a reservation. shared: 100 users with weights,
 // limits per user and per job, reservations after a second, and half of the tasks with a time limit.
 #include <sys/resource.h>
 
@@ -23,6 +25,7 @@
 #include "sched/plan.h"
 
 using namespace slipway;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -40,12 +43,12 @@ struct Options {
   bool shared = false;
 };
 
-class World {
+class Cluster {
  public:
-  explicit World(const Options& options) : options_(options) {
+  explicit Cluster(const Options& options) : options_(options) {
     for (std::uint32_t i = 1; i <= options.nodes; ++i) {
       const std::uint32_t size = i % 4 == 0 ? 64 : i % 4 == 1 ? 32 : 16;
-      pool_.capacity.set(
+      capacity_.set(
           NodeId{i},
           {.total = {.cores = size * 1'000, .memory = Bytes{size} << 32, .gpus = size == 64 ? 8u : 0u},
            .open = true});
@@ -56,21 +59,26 @@ class World {
       change.user_max_nodes = std::max(2u, options.nodes / 20);
       change.user_max_running_tasks = std::max(20u, options.nodes);
       change.job_max_running_tasks = std::max(10u, options.nodes / 10);
-      pool_.sharing.set_policy(*changed({}, change), now_);
+      sharing_.set_policy(*changed({}, change), now_);
     }
-    left_.resize(options.jobs + 1);
     shapes_.resize(options.jobs + 1);
     for (std::uint32_t job = 1; job <= options.jobs; ++job) add_job(job);
   }
 
   void plan() {
-    now_ += Duration(1'000);
-    const auto place = [&](const sched::Shape& shape, const sched::Turn& turn,
-                           const std::vector<NodeId>& nodes) { start(shape, turn, nodes); };
-    sched::PlanOptions plan{.now = now_};
-    if (!options_.shared) plan.reserve_after = std::chrono::hours(1'000);
-    plan.free_by = [&](NodeId, const Resources&) { return now_ + std::chrono::minutes(1); };
-    (void)sched::plan(pool_, plan, place);
+    now_ += 1ms;
+    sched::Plan plan =
+        sched::plan(queue_, capacity_, sharing_,
+                    {now_, options_.shared ? Duration(1s) : Duration(1'000h), std::move(reservation_)});
+    for (const sched::Placement& placement : plan.placements) start(placement);
+    if (plan.reservation) {
+      if (plan.reservation->nodes != capacity_.reserved_nodes() || plan.reservation->made_at == now_)
+        capacity_.reserve(plan.reservation->nodes, plan.reservation->shape.per_node);
+    } else if (!capacity_.reserved_nodes().empty()) {
+      capacity_.reserve({}, {});
+    }
+    reservation_ = std::move(plan.reservation);
+    for (const sched::QueueKey& one : plan.at_limit) queue_.block(one.shape, one.key);
   }
 
   void end_one() {
@@ -78,28 +86,30 @@ class World {
         static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(running_.size()) - 1));
     std::swap(running_[which], running_.back());
     const Running& task = running_.back();
-    const sched::Shape& shape = shapes_[task.turn.job.value()];
+    const sched::Shape& shape = shapes_[task.key.job.value()];
     for (const NodeId node : task.nodes) {
-      pool_.capacity.give(node, shape.per_node);
-      pool_.sharing.release(task.turn, task.share, now_);
+      capacity_.release(node, shape.per_node);
+      if (task.ends_at) capacity_.remove_end(node, {*task.ends_at, shape.per_node});
+      sharing_.release(task.key, task.share, now_);
     }
-    pool_.sharing.end(task.turn);
-    pool_.queue.take_back(task.turn.job);
+    sharing_.end(task.key);
+    queue_.unblock(task.key.job);
     running_.pop_back();
   }
 
   std::size_t running() const { return running_.size(); }
   std::uint64_t decisions() const { return decisions_; }
-  bool is_empty() const { return pool_.queue.empty(); }
+  bool is_empty() const { return queue_.empty(); }
 
  private:
   static constexpr std::uint32_t users = 100;
   static std::string name_of(std::uint32_t user) { return "user-" + std::to_string(user); }
 
   struct Running {
-    sched::Turn turn;
+    sched::PriorityKey key;
     sched::Share share;
     std::vector<NodeId> nodes;
+    std::optional<TimePoint> ends_at;
   };
 
   // Two of three jobs are arrays of small tasks; gangs have 2 to 32 nodes.
@@ -121,67 +131,68 @@ class World {
     sched::Shape shape = shapes[static_cast<std::size_t>(random_.chance(2.0 / 3) ? random_.between(0, 5)
                                                                                  : random_.between(6, 11))];
     shape.nodes = std::min(shape.nodes, options_.gang_max);
-    if (options_.shared && job % 2 == 0) shape.lasts_max = std::chrono::seconds(30);
+    if (options_.shared && job % 2 == 0) shape.lasts_max = 30s;
     return shape;
   }
 
   void add_job(std::uint32_t job) {
     shapes_[job] = shape_of(job);
-    left_[job] = options_.tasks_per_job;
     const std::uint32_t user = options_.shared ? job % users : 0;
-    const sched::Turn turn{static_cast<int>(random_.between(0, 2)), JobId{job},
-                           pool_.sharing.user(name_of(user))};
-    pool_.queue.add(shapes_[job], turn, now_);
+    const sched::PriorityKey key{static_cast<int>(random_.between(0, 2)), JobId{job},
+                                 sharing_.user(name_of(user))};
+    queue_.add(shapes_[job], key, {now_, options_.tasks_per_job, {}});
   }
 
-  void start(const sched::Shape& shape, const sched::Turn& turn, const std::vector<NodeId>& nodes) {
-    const sched::Share share = pool_.capacity.share(shape.per_node);
-    pool_.sharing.start(turn);
+  void start(const sched::Placement& placement) {
+    const auto& [shape, key, nodes] = placement;
+    const sched::Share share = capacity_.share(shape.per_node);
+    const auto ends_at = shape.lasts_max.count() > 0 ? std::optional(now_ + shape.lasts_max) : std::nullopt;
+    sharing_.start(key);
     for (const NodeId node : nodes) {
-      pool_.capacity.take(node, shape.per_node);
-      pool_.sharing.hold(turn, share, now_);
+      capacity_.allocate(node, shape.per_node);
+      if (ends_at) capacity_.add_end(node, {*ends_at, shape.per_node});
+      sharing_.hold(key, share, now_);
     }
-    running_.push_back({turn, share, nodes});
+    queue_.take_one(shape, key, now_);
+    running_.push_back({key, share, nodes, ends_at});
     ++decisions_;
-    if (--left_[turn.job.value()] == 0)
-      pool_.queue.remove(shape, turn);
-    else
-      pool_.queue.renew(shape, turn, now_);
   }
 
   Options options_;
   Random random_{7};
   TimePoint now_{Duration(1'700'000'000'000'000)};
-  sched::Pool pool_;
-  std::vector<std::uint32_t> left_;   // by job
+  sched::Queue queue_;
+  sched::Capacity capacity_;
+  sched::Sharing sharing_;
+  std::optional<sched::Reservation> reservation_;
   std::vector<sched::Shape> shapes_;  // by job
   std::vector<Running> running_;
   std::uint64_t decisions_ = 0;
 };
 
 // Everything that is queued is placed, a hundredth of what runs ending between two plans. Only the plans are
-// timed, with what a placed task changes in the room and in what its user holds.
+// timed, with what a placed task changes in capacity, sharing and queue.
 void throughput(const Options& options) {
-  World world(options);
+  Cluster cluster(options);
   double took = 0;
   const auto plan = [&] {
     const double begin = cpu_seconds();
-    world.plan();
+    cluster.plan();
     took += cpu_seconds() - begin;
   };
   plan();
-  while (!world.is_empty()) {
-    SLIPWAY_CHECK(world.running() > 0);
-    for (std::size_t ends = 1 + world.running() / 100; ends > 0; --ends) world.end_one();
+  while (!cluster.is_empty()) {
+    SLIPWAY_CHECK(cluster.running() > 0);
+    for (std::size_t ends = 1 + cluster.running() / 100; ends > 0; --ends) cluster.end_one();
     plan();
   }
-  std::printf("%llu %.4f %.1f\n", static_cast<unsigned long long>(world.decisions()), took, resident_mib());
+  std::printf("%llu %.4f %.1f\n", static_cast<unsigned long long>(cluster.decisions()), took, resident_mib());
 }
 
 // One task ends, and a plan is made: with everything else queued.
 void completion(const Options& options) {
-  World world(options);
-  world.plan();
+  Cluster cluster(options);
+  cluster.plan();
   std::vector<double> took;
   constexpr std::size_t rounds = 20'000;
   took.reserve(rounds);
@@ -189,10 +200,10 @@ void completion(const Options& options) {
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
   };
-  for (std::size_t round = 0; round < rounds && !world.is_empty(); ++round) {
+  for (std::size_t round = 0; round < rounds && !cluster.is_empty(); ++round) {
     const double begin = micros_now();
-    world.end_one();
-    world.plan();
+    cluster.end_one();
+    cluster.plan();
     took.push_back(micros_now() - begin);
   }
   std::sort(took.begin(), took.end());

@@ -45,7 +45,8 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
       options_(std::move(options)),
       sessions_(loop, control),
       blobs_(options_.data),
-      watcher_(loop) {
+      watcher_(loop),
+      reads_([&control] { return control.open_reader(); }) {
   add_service_routes();
   add_sharing_routes();
   add_pool_routes();
@@ -77,6 +78,7 @@ Face* Api::face_of(const net::Request& request) const {
 FaceTools Api::face_tools() {
   return {loop_,
           control_,
+          reads_,
           clock_,
           options_.data,
           *options_.sealer,
@@ -171,12 +173,35 @@ void Api::carry_out(control::Outputs outputs) {
   if (outputs.sources_changed) remove_unused_blobs();
 }
 
+void Api::answer(const Call& call, Stored work) {
+  reads_.post(
+      [call, work = std::move(work)](control::ReadStore& store) {
+        auto result = work(store);
+        auto response =
+            std::make_shared<net::Response>(result ? std::move(*result) : problem(result.error()));
+        call.loop().post([call, response] { call.send(std::move(*response)); });
+      },
+      refusal(call));
+}
+
+void Api::answer_live(const Call& call, Live work) {
+  control_.snapshot(
+      [this, call, work = std::move(work)](std::shared_ptr<const control::Snapshot> live) {
+        answer(call, [live, work](control::ReadStore& store) { return work(*live, store); });
+      },
+      refusal(call));
+}
+
 void Api::remove_unused_blobs() {
-  control_.read([this](control::Controller& controller) {
-    auto sources = controller.store().sources();
-    if (!sources) return log::error("blobs.sources", {{"why", sources.error().what}});
-    worker_.post([this, used = std::move(*sources)] { blobs_.remove_unused(used); });
-  });
+  reads_.post(
+      [this](control::ReadStore& store) {
+        auto sources = store.sources();
+        if (!sources) return log::error("blobs.sources", {{"why", sources.error().what}});
+        worker_.post([this, used = std::move(*sources)] { blobs_.remove_unused(used); });
+      },
+      [](const Error& error) {
+        log::error("blobs.sources", {{"why", error.what}});
+      });
 }
 
 Result<std::uint32_t> limit_of(const Call& call) {

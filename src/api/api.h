@@ -1,6 +1,8 @@
 #pragma once
-// The native REST API: parse, call the control loop, render. Runs on the network's thread and keeps no state
-// that matters.
+// The native REST API: parse, call, render. Runs on the network's thread and keeps no state that matters.
+//
+// A read never runs on the control thread, but for explanations (see explain()). What was saved is read and
+// rendered on the threads of the ReadPool; live state comes from the control loop's snapshot.
 #include <atomic>
 #include <functional>
 #include <map>
@@ -13,6 +15,7 @@
 #include "api/face.h"
 #include "api/file_source.h"
 #include "api/node_sessions.h"
+#include "api/read_pool.h"
 #include "api/router.h"
 #include "api/worker.h"
 #include "base/seal.h"
@@ -58,10 +61,10 @@ class Api {
   void remove_unused_blobs();
 
  private:
-  // (event_routes.cpp, job_routes.cpp, log_routes.cpp, pool_routes.cpp, service_routes.cpp,
-  // sharing_routes.cpp, files.cpp)
+  // One *_routes.cpp each; files.cpp has those of files.
   void add_event_routes();
   void add_job_routes();
+  void add_job_read_routes();
   void add_log_routes();
   void add_pool_routes();
   void add_node_routes();
@@ -94,22 +97,55 @@ class Api {
                 [call, result, render] { call.send(*result ? render(**result) : problem(result->error())); });
           };
         },
-        [call](const Error& error) { call.loop().post([call, error] { call.send(problem(error)); }); });
+        refusal(call));
   }
+  // Runs `work` on a read thread, with everything it reads of one saved turn; what it gives is sent.
+  using Stored = std::function<Result<net::Response>(control::ReadStore&)>;
+  void answer(const Call& call, Stored work);
+  // The same with live state. The saved turn is that of the snapshot, or a later one.
+  using Live = std::function<Result<net::Response>(const control::Snapshot&, control::ReadStore&)>;
+  void answer_live(const Call& call, Live work);
+  // As these, but what is read is handed to `then` on the network's thread.
   template <class T>
-  void read(const Call& call, std::function<Result<T>(control::Controller&)> work,
+  void read(const Call& call, std::function<Result<T>(control::ReadStore&)> work,
             std::function<void(const T&)> then) {
-    control_.read([call, work = std::move(work), then = std::move(then)](control::Controller& controller) {
-      auto result = std::make_shared<Result<T>>(work(controller));
-      call.loop().post(
-          [call, result, then] { *result ? then(**result) : call.send(problem(result->error())); });
-    });
+    reads_.post(
+        [call, work = std::move(work), then = std::move(then)](control::ReadStore& store) {
+          auto result = std::make_shared<Result<T>>(work(store));
+          call.loop().post(
+              [call, result, then] { *result ? then(**result) : call.send(problem(result->error())); });
+        },
+        refusal(call));
   }
   template <class T>
-  void answer(const Call& call, std::function<Result<T>(control::Controller&)> work,
-              std::function<net::Response(const T&)> render) {
-    read<T>(call, std::move(work),
-            [call, render = std::move(render)](const T& value) { call.send(render(value)); });
+  void read_live(const Call& call,
+                 std::function<Result<T>(const control::Snapshot&, control::ReadStore&)> work,
+                 std::function<void(const T&)> then) {
+    control_.snapshot(
+        [this, call, work = std::move(work),
+         then = std::move(then)](std::shared_ptr<const control::Snapshot> live) {
+          read<T>(
+              call, [live, work](control::ReadStore& store) { return work(*live, store); }, then);
+        },
+        refusal(call));
+  }
+  // For what only the control thread can say; it is rendered on a read thread.
+  template <class T>
+  void explain(const Call& call, std::function<Result<T>(control::Controller&)> work,
+               std::function<Result<net::Response>(const T&, control::ReadStore&)> render) {
+    control_.read(
+        [this, call, work = std::move(work), render = std::move(render)](control::Controller& controller) {
+          auto result = std::make_shared<Result<T>>(work(controller));
+          answer(call, [result, render](control::ReadStore& store) -> Result<net::Response> {
+            if (!*result) return fail(result->error());
+            return render(**result, store);
+          });
+        },
+        refusal(call));
+  }
+  // Sends the problem, from any thread.
+  static std::function<void(const Error&)> refusal(const Call& call) {
+    return [call](const Error& error) { call.loop().post([call, error] { call.send(problem(error)); }); };
   }
 
   // Where the files of an attempt lie. (files.cpp)
@@ -123,14 +159,20 @@ class Api {
     std::vector<std::string> nodes;
     std::vector<bool> here;  // by node: its files lie in our data folder
   };
-  Result<AttemptPlace> find_place(control::Controller& controller, const control::Caller& caller,
-                                  const std::string& job, const std::string& task,
-                                  std::optional<std::uint32_t> attempt) const;
+  static Result<AttemptPlace> find_place(const control::Snapshot& live, control::ReadStore& store,
+                                         const control::Caller& caller, const std::string& job,
+                                         const std::string& task, std::optional<std::uint32_t> attempt);
   std::shared_ptr<FileSource> source_of(const AttemptPlace& place, std::uint32_t rank);
   // A process by its rank or its name.
   static Result<std::uint32_t> rank_of(const AttemptPlace& place, const std::string& process);
   void send_file(const Call& call, const std::shared_ptr<FileSource>& source, const std::string& path,
                  std::uint32_t attempt);
+  struct Tail {  // the last lines of a file
+    std::uint64_t begin = 0;
+    bool is_cut = false;  // see TailSearch
+  };
+  void find_tail(const std::shared_ptr<FileSource>& source, const std::string& path, std::uint64_t size,
+                 std::uint64_t lines, std::function<void(Result<Tail>)> done);
   struct Part {  // of a body, as a request asks for it
     int status = 200;
     std::uint64_t offset = 0;
@@ -154,7 +196,8 @@ class Api {
   std::vector<TokenRecord> tokens_;
   std::uint64_t requests_ = 0;
   std::uint64_t unauthorized_ = 0;
-  Worker worker_;  // last: its work may use everything above
+  Worker worker_;  // these last: their work may use everything above
+  ReadPool reads_;
 
   friend class LogFollower;
 };

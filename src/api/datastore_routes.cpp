@@ -16,6 +16,15 @@ namespace slipway::api {
 namespace {
 
 using control::Controller;
+using control::ReadStore;
+
+Result<DatastoreRecord> find_datastore(ReadStore& store, const Call& call) {
+  auto found = store.datastore(call.caller.workspace, call.part("name"));
+  if (!found) return fail(found.error());
+  if (*found) return **found;
+  return fail(ErrorCode::not_found, fmt::format("there is no datastore {}", call.part("name").substr(0, 200)),
+              "slipway datastore list shows those there are");
+}
 
 Error busy() { return {ErrorCode::unavailable, "too much waits for the disk", "try again in a moment"}; }
 
@@ -39,7 +48,7 @@ std::string Api::folder_of(const DatastoreRecord& datastore) const {
 // Finds the datastore, then does `work` with its files away from the network's thread.
 void Api::with_files(const Call& call, std::function<std::function<void()>(const StoredFiles&)> work) {
   read<DatastoreRecord>(
-      call, [call](Controller& c) { return c.datastore(call.caller, call.part("name")); },
+      call, [call](ReadStore& store) { return find_datastore(store, call); },
       [this, call, work = std::move(work)](const DatastoreRecord& datastore) {
         const bool own = datastore.path.empty();
         const bool queued = worker_.post([call, work, own, folder = folder_of(datastore)] {
@@ -57,39 +66,40 @@ void Api::add_datastore_routes() {
   router_.add("GET", "/v1/datastores", Role::viewer, [this](const Call& call) {
     const auto limit = limit_of(call);
     if (!limit) return call.send(problem(limit.error()));
-    answer<std::vector<DatastoreRecord>>(
-        call,
-        [call](Controller& c) -> Result<std::vector<DatastoreRecord>> { return c.datastores(call.caller); },
-        [after = call.parameter("after").value_or(""), limit = *limit](std::vector<DatastoreRecord> all) {
-          std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-          std::vector<std::string> items;
-          std::optional<std::string> next;
-          std::string last;
-          for (const DatastoreRecord& each : all) {
-            if (each.name <= after) continue;
-            if (items.size() == limit) {
-              next = last;
-              break;
-            }
-            items.push_back(wire::format(each));
-            last = each.name;
-          }
-          return json(200, wire::format_list(items, next));
-        });
+    answer(call, [call, limit = *limit](ReadStore& store) -> Result<net::Response> {
+      auto all = store.datastores(call.caller.workspace);  // by name
+      if (!all) return fail(all.error());
+      const std::string after = call.parameter("after").value_or("");
+      std::vector<std::string> items;
+      std::optional<std::string> next;
+      std::string last;
+      for (const DatastoreRecord& each : *all) {
+        if (each.name <= after) continue;
+        if (items.size() == limit) {
+          next = last;
+          break;
+        }
+        items.push_back(wire::format(each));
+        last = each.name;
+      }
+      return json(200, wire::format_list(items, next));
+    });
   });
   router_.add("GET", "/v1/datastores/{name}", Role::viewer, [this](const Call& call) {
-    answer<DatastoreRecord>(
-        call, [call](Controller& c) { return c.datastore(call.caller, call.part("name")); },
-        [](const DatastoreRecord& datastore) { return json(200, wire::format(datastore)); });
+    answer(call, [call](ReadStore& store) {
+      return find_datastore(store, call).map([](const DatastoreRecord& datastore) {
+        return json(200, wire::format(datastore));
+      });
+    });
   });
   router_.add("PUT", "/v1/datastores/{name}", Role::member, [this](const Call& call) {
-    auto wish = wire::parse_datastore(call.request().body);
-    if (!wish) return call.send(problem(wish.error()));
-    wish->name = call.part("name");
-    wish->workspace = call.caller.workspace;
-    if (!wish->key.empty()) wish->key = options_.sealer->seal(wish->key);
+    auto request = wire::parse_datastore(call.request().body);
+    if (!request) return call.send(problem(request.error()));
+    request->name = call.part("name");
+    request->workspace = call.caller.workspace;
+    if (!request->key.empty()) request->key = options_.sealer->seal(request->key);
     change<DatastoreRecord>(
-        call, [call, record = *wish](Controller& c) { return c.put_datastore(call.caller, record); },
+        call, [call, record = *request](Controller& c) { return c.put_datastore(call.caller, record); },
         [](const DatastoreRecord& datastore) { return json(200, wire::format(datastore)); });
   });
   router_.add("DELETE", "/v1/datastores/{name}", Role::member, [this](const Call& call) {

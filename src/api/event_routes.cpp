@@ -3,21 +3,26 @@
 
 #include <charconv>
 #include <deque>
+#include <set>
+#include <utility>
 
 #include "api/api.h"
+#include "control/find_job.h"
 #include "wire/records.h"
 
 namespace slipway::api {
 namespace {
 
-using control::Controller;
+using control::ReadStore;
+
+constexpr Duration wait_max = std::chrono::seconds(60);
 
 // One client's stream of events. It reads the past from the store page by page and then takes what happens as
 // it happens; a client too slow for that is given the store's pages again, so nothing piles up here.
 class EventStream : public std::enable_shared_from_this<EventStream> {
  public:
-  EventStream(control::Loop& control, EventHub& hub, const Call& call, control::EventQuery query)
-      : control_(control),
+  EventStream(ReadPool& reads, EventHub& hub, const Call& call, control::EventQuery query)
+      : reads_(reads),
         hub_(hub),
         call_(call),
         query_(std::move(query)),
@@ -44,7 +49,10 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
   }
 
   void happened(const std::vector<EventRecord>& events) {
-    if (!live_) return;
+    if (!live_) {
+      missed_ = true;  // the page that is being read may be older than these
+      return;
+    }
     for (const EventRecord& event : events)
       if (event.workspace == query_.workspace && (!query_.job || event.job == query_.job) &&
           event.id > query_.after)
@@ -59,16 +67,21 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
   }
 
   void read_page() {
-    control_.read([self = shared_from_this(), query = query_, call = call_](Controller& controller) {
-      auto page = std::make_shared<Result<std::vector<EventRecord>>>(controller.store().events(query));
-      call.loop().post([self, page] { self->got(*page); });
-    });
+    if (std::exchange(reading_, true)) return;
+    missed_ = false;
+    const auto got = [self = shared_from_this()](Result<std::vector<EventRecord>> page) {
+      auto shared = std::make_shared<Result<std::vector<EventRecord>>>(std::move(page));
+      self->call_.loop().post([self, shared] { self->got(*shared); });
+    };
+    reads_.post([got, query = query_](ReadStore& store) { got(store.events(query)); },
+                [got](const Error& error) { got(fail(error)); });
   }
 
   void got(const Result<std::vector<EventRecord>>& page) {
+    reading_ = false;
     if (!keep_ || !page) return end();
     for (const EventRecord& event : *page) waiting_.push_back(event);
-    live_ = page->size() < query_.limit;
+    live_ = page->size() < query_.limit && !missed_;
     write();
   }
 
@@ -94,7 +107,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
     });
   }
 
-  control::Loop& control_;
+  ReadPool& reads_;
   EventHub& hub_;
   Call call_;
   control::EventQuery query_;
@@ -103,7 +116,87 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
   std::shared_ptr<EventStream> keep_;  // itself, while the client is there
   std::deque<EventRecord> waiting_;
   bool live_ = false;
+  bool missed_ = false;  // something happened since the page was asked for
+  bool reading_ = false;
   bool writing_ = false;
+};
+
+// One client that waits for a job's end. It watches before it looks: an end between the two is not missed.
+class JobWait : public std::enable_shared_from_this<JobWait> {
+ public:
+  JobWait(ReadPool& reads, EventHub& hub, const Call& call) : reads_(reads), hub_(hub), call_(call) {}
+
+  void start(Duration timeout) {
+    keep_ = shared_from_this();
+    watch_ = hub_.watch([self = weak_from_this()](const std::vector<EventRecord>& events) {
+      if (auto alive = self.lock()) alive->happened(events);
+    });
+    timer_ = call_.loop().after(timeout, [self = weak_from_this()] {
+      if (auto alive = self.lock()) alive->timed_out();
+    });
+    call_.exchange().on_closed([self = weak_from_this()] {
+      if (auto alive = self.lock()) alive->end();
+    });
+    look();
+  }
+
+ private:
+  void end() {
+    watch_.reset();
+    timer_.reset();
+    const auto last = std::move(keep_);
+  }
+
+  void happened(const std::vector<EventRecord>& events) {
+    for (const EventRecord& event : events)
+      if (is_job_end(event) && event.job) {
+        if (looking_)
+          ended_.insert(*event.job);
+        else if (event.job == job_)
+          return look();
+      }
+  }
+
+  void timed_out() {
+    is_over_ = true;
+    if (!looking_) look();
+  }
+
+  void look() {
+    looking_ = true;
+    ended_.clear();
+    const auto looked = [self = shared_from_this()](Result<JobRecord> job) {
+      self->call_.loop().post([self, job = std::move(job)] { self->looked(job); });
+    };
+    reads_.post(
+        [call = call_, looked](ReadStore& store) {
+          looked(control::find_job(store, call.caller.workspace, call.part("job")));
+        },
+        [looked](const Error& error) { looked(fail(error)); });
+  }
+
+  void looked(const Result<JobRecord>& job) {
+    looking_ = false;
+    if (!keep_) return;
+    if (job && !is_terminal(job->state) && !is_over_) {
+      job_ = job->id;
+      if (ended_.contains(job->id)) look();
+      return;
+    }
+    call_.send(job ? json(200, wire::format(*job)) : problem(job.error()));
+    end();
+  }
+
+  ReadPool& reads_;
+  EventHub& hub_;
+  Call call_;
+  std::shared_ptr<JobWait> keep_;  // itself, while the client is there
+  std::shared_ptr<void> watch_;
+  std::shared_ptr<net::Loop::Timer> timer_;
+  std::optional<JobId> job_;
+  std::set<JobId> ended_;  // jobs that ended since it looked
+  bool looking_ = false;
+  bool is_over_ = false;
 };
 
 Result<std::uint64_t> number_of(const std::string& text, std::string_view what) {
@@ -126,65 +219,38 @@ void Api::add_event_routes() {
     const bool follow =
         call.parameter("follow") == "true" ||
         call.request().header("Accept").value_or("").find("text/event-stream") != std::string::npos;
-    using Found = std::pair<control::EventQuery, std::vector<EventRecord>>;
-    read<Found>(
-        call,
-        [call, limit = *limit, after = *after, follow](Controller& c) -> Result<Found> {
-          control::EventQuery query{call.caller.workspace, {}, after, limit};
-          if (const auto name = call.parameter("job")) {
-            auto job = c.find_job(call.caller, *name);
-            if (!job) return fail(job.error());
-            query.job = job->id;
-          }
-          if (follow) return Found{query, {}};
-          auto events = c.store().events(query);
-          if (!events) return fail(events.error());
-          return Found{query, std::move(*events)};
-        },
-        [this, call, follow](const Found& found) {
-          if (follow) return std::make_shared<EventStream>(control_, hub_, call, found.first)->start();
-          std::vector<std::string> items;
-          for (const EventRecord& event : found.second) items.push_back(wire::format(event));
-          const bool more = found.second.size() == found.first.limit;
-          call.send(
-              json(200, wire::format_list(items, more ? std::optional(std::to_string(found.second.back().id))
-                                                      : std::nullopt)));
-        });
+    const auto query_of = [call, limit = *limit,
+                           after = *after](ReadStore& store) -> Result<control::EventQuery> {
+      control::EventQuery query{call.caller.workspace, {}, after, limit};
+      if (const auto name = call.parameter("job")) {
+        auto job = control::find_job(store, call.caller.workspace, *name);
+        if (!job) return fail(job.error());
+        query.job = job->id;
+      }
+      return query;
+    };
+    if (follow)
+      return read<control::EventQuery>(call, query_of, [this, call](const control::EventQuery& query) {
+        std::make_shared<EventStream>(reads_, hub_, call, query)->start();
+      });
+    answer(call, [query_of](ReadStore& store) -> Result<net::Response> {
+      auto query = query_of(store);
+      if (!query) return fail(query.error());
+      auto events = store.events(*query);
+      if (!events) return fail(events.error());
+      std::vector<std::string> items;
+      items.reserve(events->size());
+      for (const EventRecord& event : *events) items.push_back(wire::format(event));
+      std::optional<std::string> next;
+      if (events->size() == query->limit) next = std::to_string(events->back().id);
+      return json(200, wire::format_list(items, next));
+    });
   });
 
   router_.add("GET", "/v1/jobs/{job}/wait", Role::viewer, [this](const Call& call) {
     const auto timeout = parse_duration(call.parameter("timeout").value_or("60"));
     if (!timeout) return call.send(problem(timeout.error()));
-    read<JobRecord>(
-        call, [call](Controller& c) { return c.find_job(call.caller, call.part("job")); },
-        [this, call, timeout = *timeout](const JobRecord& job) {
-          if (is_terminal(job.state)) return call.send(json(200, wire::format(job)));
-          // The watch and the timer keep each other alive until one of them, or the client's going, ends
-          // both.
-          struct Waiting {
-            std::shared_ptr<void> watch;
-            std::shared_ptr<net::Loop::Timer> timer;
-          };
-          auto waiting = std::make_shared<Waiting>();
-          auto done = [this, call, waiting, id = job.id] {
-            // These hold this very function: they may go only when it has ended.
-            const auto watch = std::move(waiting->watch);
-            const auto timer = std::move(waiting->timer);
-            if (!watch) return;
-            answer<JobRecord>(
-                call, [call, id](Controller& c) { return c.find_job(call.caller, to_string(id)); },
-                [](const JobRecord& now) { return json(200, wire::format(now)); });
-          };
-          waiting->watch = hub_.watch([this, done, id = job.id](const std::vector<EventRecord>& events) {
-            for (const EventRecord& event : events)
-              if (event.job == id && is_job_end(event)) return loop_.post(done);
-          });
-          waiting->timer = loop_.after(std::clamp(timeout, Duration(0), Duration(60'000'000)), done);
-          call.exchange().on_closed([waiting] {
-            waiting->watch.reset();
-            waiting->timer.reset();
-          });
-        });
+    std::make_shared<JobWait>(reads_, hub_, call)->start(std::clamp(*timeout, Duration(0), wait_max));
   });
 }
 

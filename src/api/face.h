@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "api/file_source.h"
+#include "api/read_pool.h"
 #include "api/router.h"
 #include "base/seal.h"
 #include "control/loop.h"
@@ -27,6 +28,7 @@ class Face {
 struct FaceTools {
   net::Loop& loop;
   control::Loop& control;
+  ReadPool& reads;
   const Clock& clock;
   std::string data;      // the data folder, absolute
   const Sealer& sealer;  // for secrets that are stored, and for links

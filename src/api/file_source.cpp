@@ -10,10 +10,26 @@
 #include <cerrno>
 
 #include "base/beneath.h"
+#include "domain/layout.h"
 #include "wire/files.h"
 
 namespace slipway::api {
 namespace {
+
+// What an attempt of one process has, whether it lies on the disk or not.
+bool is_own_folder(const std::string& path) {
+  return path.empty() || path == "." || path == "outputs" || path == stream_names("", false).wd;
+}
+bool is_stream(const std::string& path) {
+  const StreamNames names = stream_names("", false);
+  return path == names.out || path == names.err;
+}
+
+bool is_same_file(int one, int other) {
+  struct stat a {
+  }, b{};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
 
 class Here final : public FileSource {
  public:
@@ -45,11 +61,17 @@ class Here final : public FileSource {
     const ssize_t got = ::pread(fd->get(), bytes.data(), length, static_cast<off_t>(offset));
     if (got < 0) return done(fail(system_error("cannot read '" + path + "'", errno)));
     bytes.resize(static_cast<std::size_t>(got));
+    // The folder of an attempt that has written nothing is handed to another one, by a rename: what was read
+    // is this attempt's only if its path still leads to the same file.
+    if (got > 0)
+      if (auto again = open_here(path); !again || !is_same_file(fd->get(), again->get()))
+        return done(fail(ErrorCode::not_found, fmt::format("there is no file '{}'", path)));
     done(std::move(bytes));
   }
 
   void size(const std::string& path, std::function<void(Result<std::uint64_t>)> done) override {
     auto fd = open_here(path);
+    if (!fd && fd.error().code == ErrorCode::not_found && is_stream(path)) return done(0);
     if (!fd) return done(fail(fd.error()));
     struct stat status {};
     ::fstat(fd->get(), &status);
@@ -62,6 +84,8 @@ class Here final : public FileSource {
       if (auto plain = open_here(path); plain)
         return done(fail(ErrorCode::invalid, fmt::format("'{}' is a file, not a folder", path),
                          "read it with slipway files get"));
+      if (fd.error().code == ErrorCode::not_found && is_own_folder(path))
+        return done(std::vector<FileItem>());
       return done(fail(fd.error()));
     }
     std::vector<FileItem> items;
@@ -119,6 +143,7 @@ class OnNode final : public FileSource, public std::enable_shared_from_this<OnNo
       if (!items) return done(fail(items.error()));
       for (const FileItem& item : *items)
         if (item.path == path) return done(item.size);
+      if (is_stream(path)) return done(0);
       done(fail(ErrorCode::not_found, fmt::format("there is no file '{}'", path)));
     });
   }
@@ -128,6 +153,8 @@ class OnNode final : public FileSource, public std::enable_shared_from_this<OnNo
                   [path, done = std::move(done)](Result<std::string> reply) {
                     if (!reply) return done(fail(reply.error()));
                     auto listed = wire::parse_file_list(*reply);
+                    if (!listed && listed.error().code == ErrorCode::not_found && is_own_folder(path))
+                      return done(std::vector<FileItem>());
                     if (!listed) return done(fail(listed.error()));
                     std::vector<FileItem> items;
                     for (wire::ListedFile& file : *listed)

@@ -1,6 +1,9 @@
 #pragma once
 // The files of an attempt wherever they lie: in the service's own data folder, or on a node that is asked for
 // them. All paths are resolved under the attempt's folder; nothing leads out of it.
+//
+// An attempt that wrote nothing has no folder on the disk: its own folders list as empty, its streams have
+// the size 0.
 #include <functional>
 #include <memory>
 #include <string>

@@ -7,33 +7,33 @@
 #include <charconv>
 
 #include "api/api.h"
+#include "api/find_task.h"
 #include "base/sha256.h"
+#include "control/find_job.h"
 #include "domain/layout.h"
 #include "wire/files.h"
 #include "wire/records.h"
 
 namespace slipway::api {
 
-using control::Controller;
+using control::ReadStore;
+using control::Snapshot;
 
-Result<Api::AttemptPlace> Api::find_place(Controller& controller, const control::Caller& caller,
-                                          const std::string& job_name, const std::string& task_name,
-                                          std::optional<std::uint32_t> attempt) const {
+Result<Api::AttemptPlace> Api::find_place(const Snapshot& live, ReadStore& store,
+                                          const control::Caller& caller, const std::string& job_name,
+                                          const std::string& task_name,
+                                          std::optional<std::uint32_t> attempt) {
   AttemptPlace place;
-  auto job = controller.find_job(caller, job_name);
+  auto job = control::find_job(store, caller.workspace, job_name);
   if (!job) return fail(job.error());
   place.job = *job;
-  auto task = controller.store().task(job->id, task_name);
+  auto task = find_task(store, *job, task_name);
   if (!task) return fail(task.error());
-  if (!*task)
-    return fail(ErrorCode::not_found,
-                fmt::format("{} has no task '{}'", to_string(job->id), task_name.substr(0, 200)),
-                fmt::format("slipway task list {} shows its tasks", to_string(job->id)));
-  place.task = **task;
-  auto spec = controller.store().task_spec(job->id, place.task.ref.group);
+  place.task = *task;
+  auto spec = store.task_spec(job->id, place.task.ref.group);
   if (!spec) return fail(spec.error());
   place.members = gang_of(*spec);
-  auto attempts = controller.store().attempts(place.task.ref);
+  auto attempts = store.attempts(place.task.ref);
   if (!attempts) return fail(attempts.error());
   const AttemptRecord* found = attempts->empty() ? nullptr : &attempts->back();
   if (attempt) {
@@ -52,7 +52,7 @@ Result<Api::AttemptPlace> Api::find_place(Controller& controller, const control:
   place.members = gang_of(*spec, static_cast<std::uint32_t>(place.nodes.size()));
   place.is_named = is_named(*spec, place.members.size());
   for (const std::string& name : place.nodes) {
-    auto node = controller.node(caller, name);
+    const auto node = live.node(caller.workspace, name);
     place.here.push_back(!node || node->node.local || node->node.shares_storage);
   }
   return place;
@@ -101,6 +101,7 @@ void Api::send_file(const Call& call, const std::shared_ptr<FileSource>& source,
     if (attempt > 0) headers.emplace_back("X-Slipway-Attempt", std::to_string(attempt));
     const auto part = part_of(call, *size, headers);
     if (!part) return;
+    if (*size == 0) return call.send({part->status, std::move(headers), ""});  // it may not lie on the disk
     auto file = source->open_here(path);
     if (!file) return call.send(problem(file.error()));
     if (*file)
@@ -158,10 +159,10 @@ void Api::add_file_routes() {
   const auto with_place = [this](const Call& call, std::function<void(const AttemptPlace&)> then) {
     const auto attempt = attempt_of(call);
     if (!attempt) return call.send(problem(attempt.error()));
-    read<AttemptPlace>(
+    read_live<AttemptPlace>(
         call,
-        [this, call, attempt = *attempt](Controller& c) {
-          return find_place(c, call.caller, call.part("job"), call.part("task"), attempt);
+        [call, attempt = *attempt](const Snapshot& live, ReadStore& store) {
+          return find_place(live, store, call.caller, call.part("job"), call.part("task"), attempt);
         },
         [call, then = std::move(then)](const AttemptPlace& place) {
           if (place.attempt == 0)

@@ -1,17 +1,22 @@
 // Logs: what processes wrote, from any byte, also while they write.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include "api/api.h"
+#include "api/log_tail.h"
 #include "domain/layout.h"
 #include "wire/records.h"
 
 namespace slipway::api {
 namespace {
 
-using control::Controller;
+using control::ReadStore;
+using control::Snapshot;
 
 constexpr std::size_t piece_size = 256 << 10;
 
@@ -55,24 +60,54 @@ Result<LogQuery> query_of(const Call& call) {
   return query;
 }
 
-// Where the last `lines` lines of the file begin, looked for from its end.
-void find_tail(std::shared_ptr<FileSource> source, std::string path, std::uint64_t end, std::uint64_t lines,
-               std::function<void(Result<std::uint64_t>)> done, std::uint64_t size) {
-  if (end == 0 || lines == 0) return done(lines == 0 ? size : 0);
-  const std::uint64_t begin = end > piece_size ? end - piece_size : 0;
-  source->read(path, begin, end - begin, [=](Result<std::string> bytes) {
-    if (!bytes) return done(fail(bytes.error()));
-    std::uint64_t left = lines;
-    for (std::size_t i = bytes->size(); i-- > 0;) {
-      // The line end that closes the last line does not begin another.
-      if ((*bytes)[i] != '\n' || begin + i + 1 == size) continue;
-      if (--left == 0) return done(begin + i + 1);
-    }
-    find_tail(source, path, begin, left, done, size);
-  });
+constexpr const char* cut_header = "X-Slipway-Cut";
+constexpr const char* cut_text = "the tail is limited to 64 MiB, and a line of it to 16 MiB";
+
+// On a node: a piece is asked for when the one before has come.
+void search_on_node(const std::shared_ptr<FileSource>& source, const std::string& path,
+                    const std::shared_ptr<TailSearch>& search, std::function<void(Result<void>)> done) {
+  const auto piece = search->next();
+  if (!piece) return done({});
+  source->read(path, piece->offset, piece->length,
+               [source, path, search, done = std::move(done)](Result<std::string> bytes) mutable {
+                 if (!bytes) return done(fail(bytes.error()));
+                 search->add(*bytes);
+                 search_on_node(source, path, search, std::move(done));
+               });
+}
+
+Result<void> search_here(const Fd& file, TailSearch& search) {
+  std::string bytes;
+  while (const auto piece = search.next()) {
+    bytes.resize(piece->length);
+    const ssize_t got = ::pread(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(piece->offset));
+    if (got < 0) return fail(system_error("cannot read the log", errno));
+    search.add(std::string_view(bytes).substr(0, static_cast<std::size_t>(got)));
+  }
+  return {};
 }
 
 }  // namespace
+
+// Searches a file here on the worker, for its disk may be slow; `done` runs on the network's thread.
+void Api::find_tail(const std::shared_ptr<FileSource>& source, const std::string& path, std::uint64_t size,
+                    std::uint64_t lines, std::function<void(Result<Tail>)> done) {
+  if (size == 0) return done(Tail{0, false});  // it may not lie on the disk
+  auto search = std::make_shared<TailSearch>(size, lines);
+  auto finish = [search, done = std::move(done)](const Result<void>& searched) {
+    if (!searched) return done(fail(searched.error()));
+    done(Tail{search->begin(), search->is_cut()});
+  };
+  auto opened = source->open_here(path);
+  if (!opened) return finish(fail(opened.error()));
+  if (!*opened) return search_on_node(source, path, search, finish);
+  auto file = std::make_shared<Fd>(std::move(*opened));
+  const bool queued = worker_.post([this, file, search, finish] {
+    auto searched = search_here(*file, *search);
+    loop_.post([finish, searched] { finish(searched); });
+  });
+  if (!queued) finish(fail(ErrorCode::unavailable, "too much waits for the disk", "try again in a moment"));
+}
 
 // One client that reads a log as it grows: waits for the attempt to start, ends when it has ended and all is
 // read.
@@ -100,15 +135,27 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
     const auto last = std::move(keep_);
   }
 
-  // One look at a time: two that both find the attempt would answer twice.
+  // One look at a time: two that both find the attempt would answer twice. A look sees a saved turn, and
+  // events of later turns may come before its answer: those of this job make it look again.
   void look() {
-    look_again_ = looking_;
     if (std::exchange(looking_, true)) return;
-    api_.control_.read([self = shared_from_this()](Controller& c) {
-      auto place = std::make_shared<Result<Api::AttemptPlace>>(self->api_.find_place(
-          c, self->call_.caller, self->call_.part("job"), self->call_.part("task"), self->query_.attempt));
-      self->call_.loop().post([self, place] { self->looked(*place); });
-    });
+    missed_.clear();
+    const auto looked = [self = shared_from_this()](Result<Api::AttemptPlace> place) {
+      auto shared = std::make_shared<Result<Api::AttemptPlace>>(std::move(place));
+      self->call_.loop().post([self, shared] { self->looked(*shared); });
+    };
+    const auto failed = [looked](const Error& error) { looked(fail(error)); };
+    api_.control_.snapshot(
+        [self = shared_from_this(), looked, failed](std::shared_ptr<const Snapshot> live) {
+          self->api_.reads_.post(
+              [self, live, looked](ReadStore& store) {
+                const Call& call = self->call_;
+                looked(Api::find_place(*live, store, call.caller, call.part("job"), call.part("task"),
+                                       self->query_.attempt));
+              },
+              failed);
+        },
+        failed);
   }
 
   void looked(const Result<Api::AttemptPlace>& place) {
@@ -118,8 +165,8 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
       call_.send(problem(place.error()));
       return end();
     }
+    if (missed_.contains(place->job.id)) return look();
     found(*place);
-    if (keep_ && !source_ && look_again_) look();
   }
 
   void found(const Api::AttemptPlace& place) {
@@ -132,7 +179,7 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
     }
     if (place.attempt == 0) {
       if (is_terminal(place.task.state)) {  // it will never write anything
-        open_stream(0);
+        open_stream(0, false);
         stream_->finish();
         return end();
       }
@@ -144,23 +191,28 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
     path_ = query_.stream == "stdout" ? names.out : names.err;
     source_ = api_.source_of(place, *rank);
     offset_ = query_.offset;
-    open_stream(place.attempt);
-    if (!query_.tail) return next();
+    if (!query_.tail) return begin(false);
     source_->size(path_, [self = shared_from_this()](Result<std::uint64_t> size) {
-      if (!size) return self->next();  // not there yet, so all of it is its tail
-      find_tail(
-          self->source_, self->path_, *size, *self->query_.tail,
-          [self](Result<std::uint64_t> begin) {
-            if (begin) self->offset_ = *begin;
-            self->next();
-          },
-          *size);
+      if (!size) return self->begin(false);  // not there yet, so all of it is its tail
+      self->api_.find_tail(self->source_, self->path_, *size, *self->query_.tail,
+                           [self](const Result<Api::Tail>& tail) {
+                             if (tail) self->offset_ = tail->begin;
+                             self->begin(tail && tail->is_cut);
+                           });
     });
   }
 
-  void open_stream(std::uint32_t attempt) {
-    stream_ = call_.exchange().start_stream(
-        200, {{"Content-Type", "text/plain; charset=utf-8"}, {"X-Slipway-Attempt", std::to_string(attempt)}});
+  void begin(bool is_cut) {
+    if (!keep_) return;  // the client left while its tail was searched
+    open_stream(attempt_, is_cut);
+    next();
+  }
+
+  void open_stream(std::uint32_t attempt, bool is_cut) {
+    net::Headers headers{{"Content-Type", "text/plain; charset=utf-8"},
+                         {"X-Slipway-Attempt", std::to_string(attempt)}};
+    if (is_cut) headers.emplace_back(cut_header, cut_text);
+    stream_ = call_.exchange().start_stream(200, std::move(headers));
     stream_->on_closed([self = weak_from_this()] {
       if (auto alive = self.lock()) alive->end();
     });
@@ -168,7 +220,8 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
 
   void happened(const std::vector<EventRecord>& events) {
     for (const EventRecord& event : events) {
-      if (event.job != job_) continue;
+      if (looking_ && event.job) missed_.insert(*event.job);
+      if (looking_ || event.job != job_) continue;
       if (!source_) {
         if (event.task == task_ || is_job_end(event) || event.kind == "task.skipped") return look();
       } else if (event.kind == "attempt.started" && event.task == task_ && event.attempt == attempt_) {
@@ -233,7 +286,7 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
   std::uint32_t attempt_ = 0;
   std::uint64_t offset_ = 0;
   bool looking_ = false;
-  bool look_again_ = false;
+  std::set<JobId> missed_;  // jobs with events since it looked
   bool ended_ = false;
   bool reading_ = false;
   bool changed_ = false;
@@ -244,10 +297,10 @@ void Api::add_log_routes() {
     auto query = query_of(call);
     if (!query) return call.send(problem(query.error()));
     if (query->follow) return std::make_shared<LogFollower>(*this, call, *query)->start();
-    read<AttemptPlace>(
+    read_live<AttemptPlace>(
         call,
-        [this, call, query = *query](Controller& c) {
-          return find_place(c, call.caller, call.part("job"), call.part("task"), query.attempt);
+        [call, query = *query](const Snapshot& live, ReadStore& store) {
+          return find_place(live, store, call.caller, call.part("job"), call.part("task"), query.attempt);
         },
         [this, call, query = *query](const AttemptPlace& place) {
           const auto found = rank_of(place, query.process);
@@ -273,20 +326,21 @@ void Api::add_log_routes() {
           auto source = source_of(place, rank);
           source->size(path, [this, call, source, path, query, place](Result<std::uint64_t> size) {
             if (!size) return call.send(problem(size.error()));
-            net::Headers headers{{"Content-Type", "text/plain; charset=utf-8"},
-                                 {"X-Slipway-Attempt", std::to_string(place.attempt)}};
-            auto send_from = [this, call, source, path, size = *size, headers](Result<std::uint64_t> begin) {
-              if (!begin) return call.send(problem(begin.error()));
-              const std::uint64_t from = std::min(*begin, size);
+            const auto send_from = [this, call, source, path, size = *size,
+                                    attempt = place.attempt](const Result<Tail>& tail) {
+              if (!tail) return call.send(problem(tail.error()));
+              net::Headers headers{{"Content-Type", "text/plain; charset=utf-8"},
+                                   {"X-Slipway-Attempt", std::to_string(attempt)}};
+              if (tail->is_cut) headers.emplace_back(cut_header, cut_text);
+              const std::uint64_t from = std::min(tail->begin, size);
               auto file = source->open_here(path);
               if (file && *file)
-                return call.exchange().send_file(200, headers, std::move(*file), from, size - from);
-              stream_file(call, source, path, from, size, 200, headers);
+                return call.exchange().send_file(200, std::move(headers), std::move(*file), from,
+                                                 size - from);
+              stream_file(call, source, path, from, size, 200, std::move(headers));
             };
-            if (query.tail)
-              find_tail(source, path, *size, *query.tail, send_from, *size);
-            else
-              send_from(query.offset);
+            if (query.tail) return find_tail(source, path, *size, *query.tail, send_from);
+            send_from(Tail{query.offset, false});
           });
         });
   });

@@ -10,18 +10,17 @@
 namespace slipway::api {
 
 using control::Controller;
+using control::ReadStore;
+using control::Snapshot;
 
 void Api::add_node_routes() {
   router_.add("GET", "/v1/nodes", Role::viewer, [this](const Call& call) {
-    answer<std::vector<NodeView>>(
-        call,
-        [call](Controller& c) -> Result<std::vector<NodeView>> {
-          const std::string pool = call.parameter("pool").value_or("");
-          if (!pool.empty())
-            if (auto known = c.pool(call.caller, pool); !known) return fail(known.error());
-          return c.nodes(call.caller, pool);
-        },
-        list_response<NodeView>);
+    answer_live(call, [call](const Snapshot& live, ReadStore&) -> Result<net::Response> {
+      const std::string pool = call.parameter("pool").value_or("");
+      if (!pool.empty())
+        if (auto known = live.pool(call.caller.workspace, pool); !known) return fail(known.error());
+      return list_response(live.nodes_of(call.caller.workspace, pool));
+    });
   });
   router_.add("GET", "/v1/nodes/connect", Role::node, [this](const Call& call) {
     if (!call.exchange().wants_websocket())
@@ -30,9 +29,11 @@ void Api::add_node_routes() {
     sessions_.accept(call.exchange(), call.caller);
   });
   router_.add("GET", "/v1/nodes/{node}", Role::viewer, [this](const Call& call) {
-    answer<NodeView>(
-        call, [call](Controller& c) { return c.node(call.caller, call.part("node")); },
-        [](const NodeView& view) { return json(200, wire::format(view)); });
+    answer_live(call, [call](const Snapshot& live, ReadStore&) {
+      return live.node(call.caller.workspace, call.part("node")).map([](const NodeView& view) {
+        return json(200, wire::format(view));
+      });
+    });
   });
   for (const bool drained : {true, false})
     router_.add("POST", drained ? "/v1/nodes/{node}/drain" : "/v1/nodes/{node}/resume", Role::member,
@@ -45,12 +46,12 @@ void Api::add_node_routes() {
                       [](const NodeView& view) { return json(200, wire::format(view)); });
                 });
   router_.add("POST", "/v1/nodes/{node}/evict", Role::member, [this](const Call& call) {
-    auto wish = wire::parse_evict_request(call.request().body);
-    if (!wish) return call.send(problem(wish.error()));
+    auto request = wire::parse_evict_request(call.request().body);
+    if (!request) return call.send(problem(request.error()));
     change<NodeView>(
         call,
-        [call, wish = *wish](Controller& c) {
-          return c.evict_node(call.caller, call.part("node"), wish.notice, wish.reason);
+        [call, request = *request](Controller& c) {
+          return c.evict_node(call.caller, call.part("node"), request.notice, request.reason);
         },
         [](const NodeView& view) { return json(200, wire::format(view)); });
   });
@@ -72,10 +73,10 @@ void Api::add_node_routes() {
     if (stream != "stdout" && stream != "stderr")
       return call.send(problem(
           {ErrorCode::not_found, fmt::format("a start task has no {}", stream), "it has stdout and stderr"}));
-    read<NodeRecord>(
+    read_live<NodeRecord>(
         call,
-        [call](Controller& c) -> Result<NodeRecord> {
-          auto view = c.node(call.caller, call.part("node"));
+        [call](const Snapshot& live, ReadStore&) -> Result<NodeRecord> {
+          auto view = live.node(call.caller.workspace, call.part("node"));
           if (!view) return fail(view.error());
           if (view->node.start.attempt == 0)
             return fail(ErrorCode::not_found, fmt::format("node {} has run no start task", view->node.name),

@@ -14,17 +14,19 @@ namespace slipway::api {
 
 void Api::add_pool_routes() {
   using control::Controller;
+  using control::ReadStore;
+  using control::Snapshot;
   router_.add("GET", "/v1/pools", Role::viewer, [this](const Call& call) {
-    answer<std::vector<PoolView>>(
-        call, [call](Controller& c) -> Result<std::vector<PoolView>> { return c.pools(call.caller); },
-        list_response<PoolView>);
+    answer_live(call, [call](const Snapshot& live, ReadStore&) -> Result<net::Response> {
+      return list_response(live.pools_of(call.caller.workspace));
+    });
   });
   router_.add("POST", "/v1/pools", Role::member, [this](const Call& call) {
-    auto wish = wire::parse_pool_request(call.request().body);
-    if (!wish) return call.send(problem(wish.error()));
-    seal_secrets(*options_.sealer, *wish);
+    auto request = wire::parse_pool_request(call.request().body);
+    if (!request) return call.send(problem(request.error()));
+    seal_secrets(*options_.sealer, *request);
     change<PoolView>(
-        call, [call, wish = *wish](Controller& c) { return c.create_pool(call.caller, wish); },
+        call, [call, request = *request](Controller& c) { return c.create_pool(call.caller, request); },
         [](const PoolView& view) {
           net::Response response = json(201, wire::format(view));
           response.headers.emplace_back("Location", "/v1/pools/" + view.pool.name);
@@ -32,17 +34,21 @@ void Api::add_pool_routes() {
         });
   });
   router_.add("GET", "/v1/pools/{pool}", Role::viewer, [this](const Call& call) {
-    answer<PoolView>(
-        call, [call](Controller& c) { return c.pool(call.caller, call.part("pool")); },
-        [](const PoolView& view) { return json(200, wire::format(view)); });
+    answer_live(call, [call](const Snapshot& live, ReadStore&) {
+      return live.pool(call.caller.workspace, call.part("pool")).map([](const PoolView& view) {
+        return json(200, wire::format(view));
+      });
+    });
   });
   router_.add("PATCH", "/v1/pools/{pool}", Role::member, [this](const Call& call) {
-    auto wish = wire::parse_pool_request(call.request().body);
-    if (!wish) return call.send(problem(wish.error()));
-    seal_secrets(*options_.sealer, *wish);
+    auto request = wire::parse_pool_request(call.request().body);
+    if (!request) return call.send(problem(request.error()));
+    seal_secrets(*options_.sealer, *request);
     change<PoolView>(
         call,
-        [call, wish = *wish](Controller& c) { return c.resize_pool(call.caller, call.part("pool"), wish); },
+        [call, request = *request](Controller& c) {
+          return c.resize_pool(call.caller, call.part("pool"), request);
+        },
         [](const PoolView& view) { return json(200, wire::format(view)); });
   });
   router_.add("DELETE", "/v1/pools/{pool}", Role::member, [this](const Call& call) {
@@ -62,24 +68,25 @@ void Api::add_pool_routes() {
   router_.add("POST", "/v1/pools/{pool}/autoscale/evaluate", Role::viewer, [this](const Call& call) {
     auto text = wire::parse_evaluate_request(call.request().body);
     if (!text) return call.send(problem(text.error()));
-    answer<Controller::Evaluation>(
+    explain<Controller::Evaluation>(
         call,
         [call, text = *text](Controller& c) {
           return c.evaluate_autoscale(call.caller, call.part("pool"), text);
         },
-        [](const Controller::Evaluation& evaluation) {
+        [](const Controller::Evaluation& evaluation, ReadStore&) -> Result<net::Response> {
           return json(200, wire::format_evaluation(evaluation.outcome, evaluation.run));
         });
   });
   router_.add("GET", "/v1/pools/{pool}/history", Role::viewer, [this](const Call& call) {
     const auto limit = limit_of(call);
     if (!limit) return call.send(problem(limit.error()));
-    answer<std::vector<PoolMoment>>(
-        call,
-        [call, limit = *limit](Controller& c) {
-          return c.pool_history(call.caller, call.part("pool"), limit);
-        },
-        list_response<PoolMoment>);
+    answer_live(call,
+                [call, limit = *limit](const Snapshot& live, ReadStore& store) -> Result<net::Response> {
+                  auto pool = live.pool(call.caller.workspace, call.part("pool"));
+                  if (!pool) return fail(pool.error());
+                  return store.pool_history(call.caller.workspace, call.part("pool"), limit)
+                      .map(list_response<PoolMoment>);
+                });
   });
 
   // The admins of the workspace `default` run the service; others only see their own workspace.

@@ -76,7 +76,10 @@ int status_of(ErrorCode code) {
 
 net::Response problem(const Error& error) {
   const int status = status_of(error.code);
-  return {status, {{"Content-Type", "application/problem+json"}}, wire::format_problem(status, error) + "\n"};
+  net::Response response{
+      status, {{"Content-Type", "application/problem+json"}}, wire::format_problem(status, error) + "\n"};
+  if (error.code == ErrorCode::unavailable) response.headers.emplace_back("Retry-After", "1");
+  return response;
 }
 
 }  // namespace slipway::api

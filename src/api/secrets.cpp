@@ -41,8 +41,8 @@ void seal_secrets(const Sealer& sealer, JobSpec& spec) {
   for (TaskSpec& task : spec.tasks) seal_all(sealer, task.secrets);
 }
 
-void seal_secrets(const Sealer& sealer, PoolRequest& wish) {
-  if (wish.start_task) seal_all(sealer, wish.start_task->secrets);
+void seal_secrets(const Sealer& sealer, PoolRequest& request) {
+  if (request.start_task) seal_all(sealer, request.start_task->secrets);
 }
 
 void hide_secrets(JobSpec& spec) {

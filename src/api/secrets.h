@@ -9,7 +9,7 @@
 namespace slipway::api {
 
 void seal_secrets(const Sealer& sealer, JobSpec& spec);
-void seal_secrets(const Sealer& sealer, PoolRequest& wish);
+void seal_secrets(const Sealer& sealer, PoolRequest& request);
 // Leaves only their names.
 void hide_secrets(JobSpec& spec);
 // What cannot be opened is left as it is, and said in the log: the process sees that it is wrong.

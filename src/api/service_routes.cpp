@@ -9,21 +9,21 @@
 namespace slipway::api {
 namespace {
 
-using control::Controller;
-
 struct Numbers {
   std::map<NodeState, std::uint64_t> nodes;
   std::map<JobState, std::uint64_t> jobs;
-  Controller::Totals totals;
+  control::Totals totals;
 };
 
-Result<Numbers> count(Controller& controller, const control::Caller& caller) {
+Result<Numbers> count(const control::Snapshot& live, control::ReadStore& store,
+                      const std::string& workspace) {
   Numbers numbers;
-  for (const NodeView& node : controller.nodes(caller, "")) ++numbers.nodes[node.node.state];
-  auto jobs = controller.store().job_counts(caller.workspace);
+  for (const NodeView& view : live.nodes)
+    if (view.node.workspace == workspace) ++numbers.nodes[view.node.state];
+  auto jobs = store.job_counts(workspace);
   if (!jobs) return fail(jobs.error());
   for (const auto& [state, n] : *jobs) numbers.jobs[state] = n;
-  numbers.totals = controller.totals();
+  numbers.totals = live.totals;
   return numbers;
 }
 
@@ -52,9 +52,12 @@ void Api::add_service_routes() {
         json(503, wire::format_object({{"status", "\"degraded\""}, {"why", wire::quote(problem_text)}})));
   });
   router_.add("GET", "/metrics", Role::viewer, [this](const Call& call) {
-    answer<Numbers>(
-        call, [call](Controller& c) { return count(c, call.caller); },
-        [this](const Numbers& numbers) {
+    read_live<Numbers>(
+        call,
+        [call](const control::Snapshot& live, control::ReadStore& store) {
+          return count(live, store, call.caller.workspace);
+        },
+        [this, call](const Numbers& numbers) {
           std::string text = "# HELP slipway_jobs Jobs by state.\n# TYPE slipway_jobs gauge\n";
           for (const auto& [state, n] : numbers.jobs)
             text += fmt::format("slipway_jobs{{state=\"{}\"}} {}\n", to_string(state), n);
@@ -79,29 +82,34 @@ void Api::add_service_routes() {
               "counter\n";
           text += fmt::format("slipway_requests_total {}\n", requests_);
           text +=
-              "# HELP slipway_degraded Whether nothing can be written down now.\n# TYPE slipway_degraded "
+              "# HELP slipway_degraded Whether the store is read-only.\n# TYPE slipway_degraded "
               "gauge\n";
           text += fmt::format("slipway_degraded {}\n", control_.degraded().empty() ? 0 : 1);
           text +=
               "# HELP slipway_resident_bytes Memory of the service.\n# TYPE slipway_resident_bytes gauge\n";
           text += fmt::format("slipway_resident_bytes {}\n", resident_bytes());
-          return net::Response{200, {{"Content-Type", "text/plain; version=0.0.4"}}, std::move(text)};
+          call.send({200, {{"Content-Type", "text/plain; version=0.0.4"}}, std::move(text)});
         });
   });
   router_.add("GET", "/v1/service", Role::viewer, [this](const Call& call) {
-    answer<Numbers>(
-        call, [call](Controller& c) { return count(c, call.caller); },
-        [this](const Numbers& numbers) {
+    read_live<Numbers>(
+        call,
+        [call](const control::Snapshot& live, control::ReadStore& store) {
+          return count(live, store, call.caller.workspace);
+        },
+        [this, call](const Numbers& numbers) {
           const std::string degraded = control_.degraded();
-          return json(200,
-                      wire::format_object({{"version", wire::quote(SLIPWAY_VERSION)},
-                                           {"pid", std::to_string(::getpid())},
-                                           {"url", wire::quote(url_)},
-                                           {"data", wire::quote(options_.data)},
-                                           {"started_at", wire::quote(format_time(options_.started_at))},
-                                           {"degraded", degraded.empty() ? "null" : wire::quote(degraded)},
-                                           {"nodes", counts_json(numbers.nodes)},
-                                           {"jobs", counts_json(numbers.jobs)}}));
+          call.send(
+              json(200, wire::format_object({{"version", wire::quote(SLIPWAY_VERSION)},
+                                             {"pid", std::to_string(::getpid())},
+                                             {"url", wire::quote(url_)},
+                                             {"data", wire::quote(options_.data)},
+                                             {"started_at", wire::quote(format_time(options_.started_at))},
+                                             {"degraded", degraded.empty() ? "null" : wire::quote(degraded)},
+                                             {"user", wire::quote(call.caller.name)},
+                                             {"workspace", wire::quote(call.caller.workspace)},
+                                             {"nodes", counts_json(numbers.nodes)},
+                                             {"jobs", counts_json(numbers.jobs)}})));
         });
   });
   router_.add("POST", "/v1/service/stop", Role::admin, [this](const Call& call) {

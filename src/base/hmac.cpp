@@ -1,5 +1,6 @@
 #include "base/hmac.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
@@ -18,9 +19,7 @@ std::string hmac_sha256(std::string_view key, std::string_view message) {
 
 bool is_equal_in_constant_time(std::string_view left, std::string_view right) {
   if (left.size() != right.size()) return false;
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < left.size(); ++i) difference |= static_cast<unsigned char>(left[i] ^ right[i]);
-  return difference == 0;
+  return CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
 }
 
 }  // namespace slipway

@@ -2,6 +2,7 @@
 // Words for a shell.
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace slipway {
 
@@ -13,6 +14,15 @@ inline std::string quote_for_shell(std::string_view text) {  // 'it'\''s'
     else
       quoted += c;
   return quoted + "'";
+}
+
+inline std::string quote_for_shell(const std::vector<std::string>& words) {  // one line
+  std::string line;
+  for (const std::string& word : words) {
+    if (!line.empty()) line += ' ';
+    line += quote_for_shell(word);
+  }
+  return line;
 }
 
 }  // namespace slipway

@@ -24,7 +24,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  if (word.size() > 100) return best;
+  if (word.size() > 100 || word.size() < 3) return best;  // any two letters are near any others
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t d = distance(word, candidate);

@@ -6,7 +6,8 @@
 
 namespace slipway {
 
-// The candidate closest to `word` by edit distance, or empty when none is close (more than a third wrong).
+// The candidate closest to `word` by edit distance, or empty when none is close (more than a third
+// wrong) or the word has fewer than three characters.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace slipway

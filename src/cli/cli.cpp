@@ -4,7 +4,8 @@
 #include <cstring>
 #include <optional>
 
-#include "cli/commands.h"
+#include "cli/az/commands.h"
+#include "cli/commands/commands.h"
 
 namespace slipway::cli {
 namespace {
@@ -30,6 +31,7 @@ constexpr Noun nouns[] = {{"up", add_up},
                           {"group", add_group},
                           {"configure", add_configure},
                           {"provider", add_provider},
+                          {"login", add_login},
                           {"version", add_version},
                           {"completion", add_completion}};
 

@@ -8,7 +8,7 @@
 namespace slipway::cli {
 namespace {
 
-TEST(CommandLine, MistakesAreExplained) {
+TEST(CommandLine, UsageErrorsAreExplained) {
   struct Row {
     std::vector<std::string> words;
     int code;
@@ -24,8 +24,13 @@ TEST(CommandLine, MistakesAreExplained) {
        2,
        "error: slipway pool create has no flag --node",
        "try:   --nodes"},
+      {{"job", "list", "-x"}, 2, "error: slipway job list has no flag -x", "try:   slipway job list --help"},
+      {{"job", "list", "--q"},
+       2,
+       "error: slipway job list has no flag --q",
+       "try:   slipway job list --help"},
       {{"pool", "create", "a", "--nodes", "x"}, 2, "error: --nodes: 'x' is not a whole number", ""},
-      {{"pool", "create", "a", "--nodes", "-1"}, 2, "error: --nodes: '-1' is not a whole number", ""},
+      {{"pool", "create", "a", "--nodes", "-1"}, 2, "error: --nodes: must be 0 or more", ""},
       {{"pool", "create", "a", "--nodes"}, 2, "error: --nodes needs a value", "try:"},
       {{"pool", "resize", "a", "--nodes", "1", "--nodes", "2"}, 2, "error: --nodes is given twice", "try:"},
       {{"pool", "create", "a", "--memory-per-node", "2X"},
@@ -52,7 +57,7 @@ TEST(CommandLine, MistakesAreExplained) {
        2,
        "error: slipway run has no flag --noodles",
        "try:   --nodes"},
-      {{"run", "ls", "-l"}, 2, "error: slipway run cannot tell whether -l", "try:   put -- before"},
+      {{"run", "ls", "-l"}, 2, "error: slipway run: -l may be its own flag", "try:   put -- before"},
       {{"run", "-e", "X", "--", "ls"}, 2, "error: -e X: it should be NAME=VALUE", "try:"},
       {{"run", "--workdir", "/", "--nodes", "0", "--", "ls"}, 2, "error: ", ""},
       {{"status", "--", "x"}, 2, "error: slipway status does not take 'x'", "try:"},
@@ -71,14 +76,14 @@ TEST(CommandLine, MistakesAreExplained) {
   }
 }
 
-TEST(CommandLine, AnUnreachableServiceIsThree) {
+TEST(CommandLine, UnreachableServiceExitsThree) {
   const Ran ran = run_cli({"status", "--service", "http://127.0.0.1:1"});
   EXPECT_EQ(ran.code, 3);
   EXPECT_TRUE(ran.err.starts_with("error: no service answers at http://127.0.0.1:1\nwhy:   ")) << ran.err;
   EXPECT_NE(ran.err.find("\ntry:   slipway up\n"), std::string::npos) << ran.err;
 }
 
-TEST(CommandLine, EveryHelpOpensWithAnExample) {
+TEST(CommandLine, HelpStartsWithAnExample) {
   const std::vector<std::vector<std::string>> commands = {{},
                                                           {"up"},
                                                           {"down"},
@@ -142,7 +147,7 @@ TEST(CommandLine, Version) {
   EXPECT_EQ(run_cli({"-o", "json", "version"}).out, "{\n  \"version\": \"" SLIPWAY_VERSION "\"\n}\n");
 }
 
-TEST(CommandLine, HandsTheProgramsTheirOptions) {
+TEST(CommandLine, ProgramsGetTheirOptions) {
   UpOptions up;
   NodeRunOptions node;
   std::string kept;
@@ -193,7 +198,7 @@ TEST(CommandLine, HandsTheProgramsTheirOptions) {
   EXPECT_EQ(run_cli({"node", "contain", "--rootfs", "/r"}, programs).code, 2);
 }
 
-TEST(CommandLine, HandsLaunchersTheirCommands) {
+TEST(CommandLine, LaunchersGetTheirCommands) {
   using Words = std::vector<std::string>;
   Words given;
   Programs programs;
@@ -238,12 +243,18 @@ TEST(Completion, BashCompletesWordsAndFlags) {
     const char* last;
     const char* expected;
   };
-  for (const Row& row : {Row{"slipway po", "po", "pool"}, Row{"slipway pool re", "re", "resize"},
-                         Row{"slipway -o json job su", "su", "submit"},
-                         Row{"slipway pool create lab --over", "--over", "--overcommit"}}) {
+  for (const Row& row :
+       {Row{"slipway po", "po", "pool"}, Row{"slipway pool re", "re", "resize"},
+        Row{"slipway -o json job su", "su", "submit"},
+        Row{"slipway pool create lab --over", "--over", "--overcommit"},
+        Row{"slipway job list --state ru", "ru", "running"}, Row{"slipway job list -o j", "j", "json"},
+        Row{"slipway batchai job list -o t", "t", "table tsv"}, Row{"slipway run --pool l", "l", "lab"},
+        Row{"slipway job list --name f", "f", "fit"}, Row{"slipway job submit --priority l", "l", ""}}) {
     SCOPED_TRACE(row.line);
     const std::string script =
-        "source " + folder.path("script") + "; COMP_WORDS=(" + row.line +
+        "slipway() { if [ $1 = pool ]; then echo lab; else printf \"JOB NAME\\njob_1 fit\\n\"; fi; }; "
+        "source " +
+        folder.path("script") + "; COMP_WORDS=(" + row.line +
         "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _slipway; echo \"${COMPREPLY[*]}\" > " +
         folder.path("answer");
     ASSERT_EQ(std::system(("bash -c '" + script + "'").c_str()), 0);

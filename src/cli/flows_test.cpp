@@ -104,7 +104,7 @@ TEST(Run, FollowsAttemptAfterAttempt) {
   const Ran ran = run_t(service);
   EXPECT_EQ(ran.code, 0);
   EXPECT_EQ(ran.out, "attempt 1\nattempt 2\n");
-  EXPECT_EQ(ran.err, "job_1/t: attempt 1 ended, it is tried again: r\n");
+  EXPECT_EQ(ran.err, "job_1/t: attempt 1 failed, retrying: r\n");
 }
 
 TEST(Run, NamesTheProcessOfEachLine) {
@@ -120,7 +120,7 @@ TEST(Run, NamesTheProcessOfEachLine) {
   EXPECT_EQ(out.size(), 4u * 6u);
 }
 
-TEST(Run, ElsewhereItWantsToKnowTheFolder) {
+TEST(Run, RemotePoolNeedsSourceOrWorkdir) {
   FakeService service;
   offer_pool(service, false);
   const Ran ran = run_t(service);
@@ -129,7 +129,7 @@ TEST(Run, ElsewhereItWantsToKnowTheFolder) {
   EXPECT_TRUE(service.seen("POST").empty());
 }
 
-TEST(Run, TakesUpALogThatWasCutOff) {
+TEST(Run, InterruptedLogStreamIsResumed) {
   FakeService service;
   offer_pool(service, true);
   service.on("GET /v1/jobs/job_1/tasks/t", 200, task_json("succeeded", 1, R"("exit_code":0)"));
@@ -194,7 +194,7 @@ class OtherProcess {
   Fd in_, err_;
 };
 
-TEST(Run, CtrlCSaysHowToGoOn) {
+TEST(Run, CtrlCPrintsHowToResume) {
   OtherProcess process;
   FakeService service;
   offer_pool(service, true);
@@ -243,7 +243,35 @@ TEST(Submit, SendsOnlyTheCodeThatIsMissing) {
   EXPECT_NE(body.find("\"priority\":5"), std::string::npos) << body;
 }
 
-TEST(Wait, GivesTheJobsEnd) {
+TEST(Submit, MissingSourceFolderIsNamedWithItsLine) {
+  FakeService service;
+  const TemporaryFolder folder;
+  folder.write("job.yaml", "name: a\nsource: ./nowhere\ntasks: [{name: t, command: ls}]\n");
+  const Ran ran = service.run({"job", "submit", folder.path("job.yaml")});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.err.find(fmt::format("job.yaml line 2: source {} is not a folder", folder.path("nowhere"))),
+            std::string::npos)
+      << ran.err;
+}
+
+TEST(Submit, FlagsComeBeforeTheFile) {
+  FakeService service;
+  service.on("POST /v1/jobs", 201, job_json("queued"));
+  const TemporaryFolder folder;
+  folder.write("job.yaml",
+               "name: a\npool: lab\nenvironment: {RATE: 1, KEEP: x}\ntasks: [{name: t, command: ls}]\n");
+  const Ran ran = service.run({"job", "submit", folder.path("job.yaml"), "--pool", "gpu", "--name", "b",
+                               "--priority", "-5", "--env", "RATE=0.10", "-e", "MORE="});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const std::string body = service.body_of("POST /v1/jobs");
+  for (const char* part : {R"("name":"b")", R"("pool":"gpu")", R"("priority":-5)", R"("RATE":"0.10")",
+                           R"("KEEP":"x")", R"("MORE":"")"})
+    EXPECT_NE(body.find(part), std::string::npos) << part << " is not in " << body;
+  EXPECT_EQ(service.run({"job", "submit", folder.path("job.yaml"), "--name", "job_7"}).code, 1);
+  EXPECT_EQ(service.run({"job", "submit", folder.path("job.yaml"), "--priority", "high"}).code, 2);
+}
+
+TEST(Wait, ReturnsTheStateOfEndedJobs) {
   struct Row {
     const char* state;
     int code;
@@ -258,7 +286,24 @@ TEST(Wait, GivesTheJobsEnd) {
   }
 }
 
-TEST(Wait, GivesUpWhenTheTimeIsOver) {
+TEST(Wait, TasksOfAQueuedJobAreStartingNotRunning) {
+  FakeService service;
+  std::atomic<int> asked = 0;
+  const auto job = [](const char* state) {
+    return fmt::format(R"({{"id":"job_1","state":"{}","tasks":{{"total":3,"queued":1,"active":2}}}})", state);
+  };
+  service.on("GET /v1/jobs/job_1/wait", [&](const ExchangePtr& exchange) {
+    const int times = ++asked;
+    exchange->send(json_response(200, job(times == 1 ? "queued" : times == 2 ? "running" : "succeeded")));
+  });
+  const Ran ran = service.run({"job", "wait", "job_1"});
+  EXPECT_NE(ran.err.find("job_1 queued: 0 of 3 tasks done, 2 starting, 1 queued\n"), std::string::npos)
+      << ran.err;
+  EXPECT_NE(ran.err.find("job_1 running: 0 of 3 tasks done, 2 running, 1 queued\n"), std::string::npos)
+      << ran.err;
+}
+
+TEST(Wait, TimesOut) {
   FakeService service;
   service.on("GET /v1/jobs/j/wait", 200, job_json("running"));
   const Ran ran = service.run({"job", "wait", "j", "--timeout", "10ms"});
@@ -267,7 +312,7 @@ TEST(Wait, GivesUpWhenTheTimeIsOver) {
       << ran.err;
 }
 
-TEST(Lists, AreCollectedOverAllPages) {
+TEST(Lists, ReadAllPages) {
   FakeService service;
   service.on("GET /v1/jobs", [](const ExchangePtr& exchange) {
     const bool first = !exchange->request().parameter("after");
@@ -286,6 +331,16 @@ TEST(Lists, AreCollectedOverAllPages) {
   EXPECT_NE(table.find("\njob_1  a     -     failed "), std::string::npos) << table;
 }
 
+TEST(Lists, LimitZeroShowsNothing) {
+  FakeService service;
+  service.on("GET /v1/jobs", 200, R"({"items":[{"id":"job_2"}],"next":"job_2"})");
+  EXPECT_EQ(service.run({"job", "list", "--limit", "0", "-o", "quiet"}).out, "");
+  EXPECT_EQ(service.run({"job", "list", "--limit", "0", "-o", "json"}).out, "{\n  \"items\": []\n}\n");
+  const Ran ran = service.run({"job", "list", "--limit", "-1"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(ran.err.starts_with("error: --limit: must be 0 or more\n")) << ran.err;
+}
+
 TEST(Problems, ArePrintedAsWhatWhyAndTry) {
   FakeService service;
   service.on(
@@ -299,7 +354,25 @@ TEST(Problems, ArePrintedAsWhatWhyAndTry) {
   EXPECT_NE(no_token.err.find("why:   no token was sent"), std::string::npos) << no_token.err;
 }
 
-TEST(Files, ArriveWholeOrNotAtAll) {
+TEST(Delete, NeedsYesWithoutATerminal) {
+  FakeService service;
+  service.on("DELETE /v1/pools/lab", 200, "{}");
+  const std::vector<std::vector<std::string>> commands = {
+      {"job", "delete", "job_1"},       {"pool", "delete", "lab"},
+      {"token", "revoke", "tok_1"},     {"datastore", "delete", "faces"},
+      {"group", "delete", "-n", "lab"}, {"batchai", "job", "delete", "-n", "fit"}};
+  for (const std::vector<std::string>& words : commands) {
+    SCOPED_TRACE(words[0]);
+    const Ran ran = service.run(words);
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_TRUE(ran.err.starts_with("error: not confirmed: ")) << ran.err;
+    EXPECT_NE(ran.err.find("try:   add --yes"), std::string::npos) << ran.err;
+  }
+  EXPECT_TRUE(service.seen("DELETE").empty());
+  EXPECT_EQ(service.run({"pool", "delete", "lab", "--yes"}).code, 0);
+}
+
+TEST(Files, DownloadsAreAtomic) {
   FakeService service;
   const TemporaryFolder folder;
   service.on("GET /v1/jobs/job_1/tasks/t%5B7%5D/files/content",
@@ -313,7 +386,7 @@ TEST(Files, ArriveWholeOrNotAtAll) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
-TEST(Events, AreFollowedFromTheBeginning) {
+TEST(Events, FollowStartsAtTheFirst) {
   FakeService service;
   service.on("GET /v1/events", [](const ExchangePtr& exchange) {
     EXPECT_EQ(exchange->request().header("Last-Event-ID"), "0");
@@ -327,7 +400,7 @@ TEST(Events, AreFollowedFromTheBeginning) {
             "2026-03-02T10:00:00Z  job.submitted       job_1                 by ana\n");
 }
 
-TEST(Tokens, ASecretGoesToAFileOfItsOwner) {
+TEST(Tokens, SecretFileIsReadableByItsOwnerOnly) {
   FakeService service;
   const TemporaryFolder folder;
   service.on("POST /v1/tokens", 201, R"({"id":"tok_1","name":"ana","role":"viewer","token":"s3cret"})");

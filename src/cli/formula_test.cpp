@@ -40,7 +40,7 @@ TEST(FormulaEval, PrintsTargetsAndVariables) {
             "  \"error\": null\n}\n");
 }
 
-TEST(FormulaEval, AFaultIsShownWhereItIs) {
+TEST(FormulaEval, ErrorsHaveACaret) {
   const Ran ran = eval("x = 1;\n  ü = 2");
   EXPECT_EQ(ran.code, 1);
   EXPECT_EQ(ran.out, "");
@@ -49,7 +49,7 @@ TEST(FormulaEval, AFaultIsShownWhereItIs) {
             "try:   names are made of the letters A to Z, digits and _\n");
 }
 
-TEST(FormulaEval, JsonHasTheFaultToo) {
+TEST(FormulaEval, JsonHasTheError) {
   const Ran ran = eval("x = $RunningTasks + 1", samples, "json");
   EXPECT_EQ(ran.code, 1);
   EXPECT_EQ(ran.out,
@@ -110,7 +110,7 @@ TEST(FormulaEval, TheGuideShowsWhatIsPrinted) {
   }
 }
 
-TEST(FormulaEval, NeedsNothingButAFormula) {
+TEST(FormulaEval, NeedsOnlyAFormula) {
   const TemporaryFolder folder;
   folder.write("f", "x = 2; $TargetLowPriorityNodes = x");
   EXPECT_EQ(run_cli({"formula", "eval", folder.path("f"), "-o", "quiet"}).out, "0 2\n");

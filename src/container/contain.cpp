@@ -125,7 +125,7 @@ PodmanFacts podman_facts(const Environment& environment) {
   facts.has_init =
       any_of({"/usr/libexec/podman/catatonit", "/usr/local/libexec/podman/catatonit",
               "/usr/lib/podman/catatonit", "/usr/local/lib/podman/catatonit", "/usr/bin/catatonit"});
-  facts.has_crun = !find_program("crun", environment).empty();
+  facts.has_crun = find_program("crun", environment).has_value();
   facts.has_gpu_spec = any_of({"/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml"});
   // podman lowers its own limit of processes to the number of process ids there are.
   const Result<std::string> pids = read_file("/proc/sys/kernel/pid_max");
@@ -144,7 +144,7 @@ Error run_image(const ContainOptions& options, const Environment& environment,
                driver_libraries()};
   if (auto made = make_shares(run.shares); !made) return made.error();
   const std::string node = node_name(environment);
-  const auto find = [&](const char* program) { return find_program(program, environment); };
+  const auto find = [&](const char* program) { return find_program(program, environment).value_or(""); };
   const std::string podman = find("podman");
   if (!podman.empty() && !options.image.ends_with(".sif"))
     return execute(podman_command(podman, run, podman_facts(environment)), environment, "on node " + node);
@@ -163,7 +163,7 @@ Error run_image(const ContainOptions& options, const Environment& environment,
 int contain(const ContainOptions& options) {
   std::error_code error;
   const std::string working_folder = std::filesystem::current_path(error).string();
-  const Environment environment = current_environment();
+  const Environment environment = read_environment();
   const Error failure =
       error ? Error{ErrorCode::not_found, "the working folder is gone: " + error.message(), ""}
       : options.rootfs.empty() ? run_image(options, environment, working_folder)

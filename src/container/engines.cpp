@@ -2,17 +2,14 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
-
-#include "container/execute.h"
+#include "base/subprocess.h"
 #include "container/namespaces.h"
 
 namespace slipway::container {
 
 std::vector<std::string> engines() {
-  Environment environment;
-  if (const char* path = std::getenv("PATH")) environment["PATH"] = path;
-  const auto has = [&](const char* program) { return !find_program(program, environment).empty(); };
+  const Environment environment = read_environment();
+  const auto has = [&](const char* program) { return find_program(program, environment).has_value(); };
   std::vector<std::string> found;
   if (can_unshare_mounts() && has("tar")) found.emplace_back("rootfs");
   // Without it, podman can map only one user, which few images can live with.

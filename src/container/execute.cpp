@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,14 +16,6 @@ namespace {
 bool is_file(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  result.reserve(texts.size() + 1);
-  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
-  result.push_back(nullptr);
-  return result;
 }
 
 Error explain(const std::string& command, const std::vector<std::string>& tried, const std::string& where,
@@ -51,42 +42,17 @@ Error explain(const std::string& command, const std::vector<std::string>& tried,
 
 }  // namespace
 
-Environment current_environment() {
-  Environment environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string text = *variable;
-    if (const std::size_t equals = text.find('='); equals != std::string::npos)
-      environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return environment;
-}
-
-std::vector<std::string> files_to_try(const std::string& command, const Environment& environment) {
-  const auto found = environment.find("PATH");
-  return slipway::files_to_try(
-      command, found != environment.end() ? std::string_view(found->second) : default_search_path);
-}
-
-std::string find_program(const std::string& command, const Environment& environment) {
-  for (const std::string& file : files_to_try(command, environment))
-    if (is_file(file) && ::access(file.c_str(), X_OK) == 0) return file;
-  return {};
-}
-
 Error execute(const std::vector<std::string>& command, const Environment& environment,
               const std::string& where) {
-  std::vector<std::string> variables;
-  variables.reserve(environment.size());
-  for (const auto& [name, value] : environment) variables.push_back(fmt::format("{}={}", name, value));
-  const std::vector<char*> arguments = pointers(command);
-  const std::vector<char*> settings = pointers(variables);
-  const std::vector<std::string> tried = files_to_try(command.front(), environment);
+  const auto path = environment.find("PATH");
+  const std::vector<std::string> tried = files_to_try(
+      command.front(), path == environment.end() ? default_search_path : std::string_view(path->second));
   int error = ENOENT;
   std::string last = command.front();
   for (const std::string& file : tried) {  // as execvp: a forbidden file is remembered, a missing one is not
-    ::execve(file.c_str(), arguments.data(), settings.data());
-    if (errno == ENOENT || errno == ENOTDIR) continue;
-    error = errno;
+    const int failed = slipway::execute(file, command, environment);
+    if (failed == ENOENT || failed == ENOTDIR) continue;
+    error = failed;
     last = file;
     if (error != EACCES) break;
   }

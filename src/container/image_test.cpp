@@ -72,14 +72,6 @@ TEST(Apptainer, NamesImagesItsOwnWay) {
   }
 }
 
-TEST(Execute, TriesFilesAsAShellDoes) {
-  EXPECT_EQ(files_to_try("a/b", {{"PATH", "/x"}}), std::vector<std::string>{"a/b"});
-  EXPECT_EQ(files_to_try("b", {{"PATH", "/x:/y"}}), (std::vector<std::string>{"/x/b", "/y/b"}));
-  EXPECT_EQ(files_to_try("b", {{"PATH", ""}}), std::vector<std::string>{"./b"});
-  EXPECT_EQ(files_to_try("b", {}).front(), "/usr/local/bin/b");
-  EXPECT_EQ(find_program("no-such-program", {{"PATH", "/usr/bin"}}), "");
-}
-
 TEST(Unpack, CachesWhereItIsToldElseAtHomeElseBeside) {
   EXPECT_EQ(cache_folder({{"SLIPWAY_NODE_CACHE", "/c"}, {"HOME", "/h"}}, "/i/a.tar"), "/c/rootfs");
   EXPECT_EQ(cache_folder({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}, "/i/a.tar"), "/x/slipway/rootfs");

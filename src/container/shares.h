@@ -1,12 +1,11 @@
 #pragma once
 // The folders of the machine that a contained process keeps, at the paths they have outside.
-#include <map>
 #include <string>
 #include <vector>
 
-namespace slipway::container {
+#include "base/subprocess.h"
 
-using Environment = std::map<std::string, std::string>;
+namespace slipway::container {
 
 struct Share {
   std::string path;  // absolute, without . and ..

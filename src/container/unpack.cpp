@@ -26,7 +26,7 @@
 namespace slipway::container {
 namespace {
 
-constexpr std::size_t complaints_max = 64 * 1024;
+constexpr std::size_t messages_max = 64 * 1024;
 
 Result<Fd> lock(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -48,15 +48,15 @@ std::vector<std::string> tar_command(const std::string& tarball, const std::stri
   return words;
 }
 
-// The end of a program's complaints, kept within bounds.
-std::string read_complaints(int fd) {
+// The start of what it wrote to standard error, within bounds.
+std::string read_messages(int fd) {
   std::string text;
   char buffer[4096];
   for (;;) {
     const ssize_t got = ::read(fd, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return text;
-    if (text.size() < complaints_max) text.append(buffer, static_cast<std::size_t>(got));
+    if (text.size() < messages_max) text.append(buffer, static_cast<std::size_t>(got));
   }
 }
 
@@ -76,19 +76,20 @@ std::string first_complaint(const std::string& text) {
 
 struct Ended {
   int status = 0;
-  std::string complaints;
+  std::string messages;
 };
 
 Result<Ended> run_tar(const std::vector<std::string>& command, Environment environment) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail(system_error("cannot make a pipe", errno));
   Fd reader(ends[0]), writer(ends[1]);
-  environment["LC_ALL"] = std::string("C");  // its complaints are read
+  environment["LC_ALL"] = std::string("C");  // its messages are parsed
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return fail(system_error("cannot start tar", errno));
   if (pid == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // or it would go on in a folder another start has given up
+    ::prctl(PR_SET_PDEATHSIG,
+            SIGKILL);  // not base/subprocess.h: tar must not outlive a start that was killed
     if (::getppid() != parent) ::_exit(127);
     ::dup2(writer.get(), STDERR_FILENO);
     const Error error = execute(command, environment, "on this node");
@@ -97,7 +98,7 @@ Result<Ended> run_tar(const std::vector<std::string>& command, Environment envir
   }
   writer.reset();
   Ended ended;
-  ended.complaints = read_complaints(reader.get());
+  ended.messages = read_messages(reader.get());
   while (::waitpid(pid, &ended.status, 0) < 0)
     if (errno != EINTR) return fail(system_error("cannot wait for tar", errno));
   return ended;
@@ -107,9 +108,9 @@ Result<void> unpack_into(const std::string& folder, const std::string& tarball,
                          const Environment& environment) {
   const Result<Ended> ended = run_tar(tar_command(tarball, folder), environment);
   if (!ended) return fail(ended.error());
-  const std::string complaint = first_complaint(ended->complaints);
+  const std::string complaint = first_complaint(ended->messages);
   const bool only_devices = WIFEXITED(ended->status) && WEXITSTATUS(ended->status) == 2 &&
-                            complaint.empty() && !ended->complaints.empty();
+                            complaint.empty() && !ended->messages.empty();
   if (ended->status == 0 || only_devices) return {};
   Error error{
       ErrorCode::internal,

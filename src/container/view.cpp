@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "base/file.h"
@@ -21,14 +22,10 @@
 namespace slipway::container {
 namespace {
 
-bool is_folder(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 // The longest part of the path that is there.
 std::string standing_part(std::string path) {
-  while (path.size() > 1 && !is_folder(path)) {
+  std::error_code error;
+  while (path.size() > 1 && !std::filesystem::is_directory(path, error)) {
     const std::size_t slash = path.rfind('/');
     path = slash == 0 ? "/" : path.substr(0, slash);
   }
@@ -151,7 +148,7 @@ bool can_view(const std::string& root) {
 
 int view(const std::vector<std::string>& command) {
   const ParentDeath parent_death;
-  const Environment environment = current_environment();
+  const Environment environment = read_environment();
   const auto text = environment.find(view_variable);
   const auto report = [](const Error& error) {
     std::fprintf(stderr, "error: %s%s%s\n", error.what.c_str(), error.hint.empty() ? "" : "; ",

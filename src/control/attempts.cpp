@@ -5,7 +5,14 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "control/controller.h"
+#include "control/accounting.h"
+#include "control/attempts.h"
+#include "control/elastic.h"
+#include "control/evict.h"
+#include "control/gpus.h"
+#include "control/jobs.h"
+#include "control/nodes.h"
+#include "control/task_state.h"
 #include "control/wording.h"
 
 namespace slipway::control {
@@ -35,6 +42,8 @@ TimePoint within(TimePoint said, TimePoint first, TimePoint last) {
 
 }  // namespace
 
+static void try_again(Turn& turn, Job& job, Task& task, Duration wait, std::string reason);
+
 std::string describe_end(const ProcessEnded& ended, const std::string& name, const std::string& node) {
   const std::string_view word = !name.empty() && name.front() >= '0' && name.front() <= '9' ? "rank " : "";
   std::string who = name.empty() ? "it " : fmt::format("{}{} on {} ", word, name, node);
@@ -54,268 +63,280 @@ std::string describe_end(const ProcessEnded& ended, const std::string& name, con
   return who;
 }
 
-std::uint32_t Controller::place_of(const Attempt& attempt, NodeId node) {
+std::uint32_t place_of(const Attempt& attempt, NodeId node) {
   const auto& nodes = attempt.record.nodes;  // one that left and came back is there twice
   const auto last = std::find(nodes.rbegin(), nodes.rend(), node);
   return static_cast<std::uint32_t>(last == nodes.rend() ? nodes.size() : nodes.rend() - last - 1);
 }
 
-void Controller::hold_room(Node& node, Attempt& attempt) {
+Member& member_of(Attempt& attempt, NodeId node) { return attempt.members[place_of(attempt, node)]; }
+
+void hold_capacity(Turn& turn, Node& node, Attempt& attempt) {
   const std::uint32_t place = place_of(attempt, node.record.id);
-  node.used = node.used + attempt.needs[place];
-  attempt.holds[place] = true;
-  meter(attempt, place);
-  update_capacity(node);
+  node.used = node.used + attempt.members[place].granted;
+  attempt.members[place].phase = attempt.record.is_launched ? MemberPhase::ready : MemberPhase::preparing;
+  if (const auto end = known_end(turn, attempt, place))
+    turn.state.pool_of(node).capacity.add_end(node.record.id, *end);
+  meter(turn, attempt, place);
+  update_capacity(turn, node);
 }
 
-void Controller::put_behind(Node& node, Attempt& attempt) {
-  attempt.holds[place_of(attempt, node.record.id)] = false;
-  node.behind.push_back(attempt.record.key);
-  update_capacity(node);
+void put_prefetched(Turn& turn, Node& node, Attempt& attempt) {
+  attempt.members[place_of(attempt, node.record.id)].phase = MemberPhase::prefetched;
+  node.prefetched.push_back(attempt.record.key);
+  update_capacity(turn, node);
 }
 
-// The agent does the same by itself the moment room comes free: oldest first, never overtaking.
-void Controller::start_behind(Node& node) {
-  while (!node.behind.empty()) {
-    const AttemptKey key = node.behind.front();
-    Attempt& attempt = *find_attempt(key);
-    if (!fits(node.used + attempt.needs[place_of(attempt, node.record.id)], node.record.total)) break;
-    node.behind.pop_front();
-    hold_room(node, attempt);
+void start_prefetched(Turn& turn, Node& node) {
+  while (!node.prefetched.empty()) {
+    const AttemptKey key = node.prefetched.front();
+    Attempt& attempt = *turn.state.find_attempt(key);
+    if (!fits(node.used + attempt.members[place_of(attempt, node.record.id)].granted, node.record.total))
+      break;
+    node.prefetched.pop_front();
+    hold_capacity(turn, node, attempt);
   }
-  update_capacity(node);
+  update_capacity(turn, node);
 }
 
-bool Controller::is_over_on(const Attempt& attempt, std::uint32_t node_place) const {
+static bool is_over_on(const Attempt& attempt, std::uint32_t node_place) {
   return std::all_of(attempt.processes.begin(), attempt.processes.end(), [&](const Process& process) {
     return process.node != node_place || process.state == Process::State::ended;
   });
 }
 
-void Controller::release_node(Attempt& attempt, std::uint32_t node_place) {
-  if (attempt.released[node_place]) return;
-  attempt.released[node_place] = true;
-  meter(attempt, node_place);
-  discharge(pool_of(jobs_.at(attempt.record.key.task.job)), attempt, node_place);
-  const auto found = nodes_.find(attempt.record.nodes[node_place]);
-  if (found == nodes_.end()) return;
+static void release_node(Turn& turn, Attempt& attempt, std::uint32_t node_place) {
+  Member& member = attempt.members[node_place];
+  if (member.phase == MemberPhase::released) return;
+  const bool held = member.holds_capacity();
+  member.phase = MemberPhase::released;
+  meter(turn, attempt, node_place);
+  discharge(turn, turn.state.pool_of(turn.state.jobs.at(attempt.record.key.task.job)), attempt, node_place);
+  const auto found = turn.state.nodes.find(attempt.record.nodes[node_place]);
+  if (found == turn.state.nodes.end()) return;
   Node& node = found->second;
   const AttemptKey& key = attempt.record.key;
   node.attempts.erase(key);
   node.preparing -= !attempt.record.is_launched;
-  if (attempt.holds[node_place])
-    node.used = node.used - attempt.needs[node_place];
-  else
-    std::erase(node.behind, key);
-  for (const std::uint32_t gpu : attempt.record.gpus[node_place]) node.gpus_free.insert(gpu);
-  start_behind(node);
-  if (node.record.leaving) maybe_empty_.insert(node.record.id);
-  refresh_node(node);
+  if (held) {
+    node.used = node.used - member.granted;
+    if (const auto end = known_end(turn, attempt, node_place))
+      turn.state.pool_of(node).capacity.remove_end(node.record.id, *end);
+  } else {
+    std::erase(node.prefetched, key);
+  }
+  return_gpus(node, attempt.record.gpus[node_place]);
+  start_prefetched(turn, node);
+  if (node.record.leaving) turn.effects.maybe_empty.insert(node.record.id);
+  refresh_node(turn, node);
 }
 
-void Controller::process_started(const ProcessStarted& started) {
-  Attempt* attempt = find_attempt(started.key);
+void on_process_started(Turn& turn, const ProcessStarted& started) {
+  Attempt* attempt = turn.state.find_attempt(started.key);
   if (!attempt || started.rank >= attempt->processes.size()) return;
   Process& process = attempt->processes[started.rank];
   if (process.state != Process::State::sent) return;
   process.state = Process::State::running;
-  Job& job = jobs_.at(started.key.task.job);
-  const TimePoint time = within(started.time, attempt->record.placed_at, now_);
+  Job& job = turn.state.jobs.at(started.key.task.job);
+  const TimePoint time = within(started.time, attempt->record.placed_at, turn.now);
   if (!attempt->first_started_at) attempt->first_started_at = time;
   if (job.record.state == JobState::queued) {
     job.record.state = JobState::running;
     job.record.started_at = time;
-    touch(job);
-    event("job.running", &job, {}, std::nullopt, fmt::format("{} runs", job.record.name));
+    turn.effects.touch(job);
+    record_event(turn, "job.running", &job, {}, std::nullopt, fmt::format("{} runs", job.record.name));
   }
-  if (!attempt->holds[process.node]) {  // the node gave it room before we saw what made the room
-    Node& node = nodes_.at(attempt->record.nodes[process.node]);
-    std::erase(node.behind, started.key);
-    hold_room(node, *attempt);
+  if (!attempt->members[process.node]
+           .holds_capacity()) {  // the node started it before it was reported what ended there
+    Node& node = turn.state.nodes.at(attempt->record.nodes[process.node]);
+    std::erase(node.prefetched, started.key);
+    hold_capacity(turn, node, *attempt);
   }
-  meter(*attempt, process.node);
-  if (attempt->stopping || attempt->record.started_at ||
-      std::any_of(attempt->processes.begin(), attempt->processes.end(),
-                  [](const Process& one) { return one.state == Process::State::sent; }))
+  meter(turn, *attempt, process.node);
+  if (std::any_of(attempt->processes.begin(), attempt->processes.end(),
+                  [](const Process& one) { return one.state == Process::State::sent; }) ||
+      !advance(*attempt, AllStarted{}))
     return;
-  Task& task = *find_task(started.key.task);
+  Task& task = *turn.state.find_task(started.key.task);
   attempt->record.started_at = time;
-  meter_all(*attempt);
-  if (elastic_.contains(started.key)) pool_of(job).changed = true;  // nodes may have come meanwhile
-  task.record.state = TaskState::running;
-  touch(task);
-  touch(*attempt);
-  event("attempt.started", &job, task.record.name, started.key.attempt,
-        fmt::format("{} runs on {}", task.record.name, fmt::join(attempt->record.node_names, ", ")),
-        attempt->record.node_names.front());
-  const auto spec = spec_of(started.key.task.job, started.key.task.group);
+  meter_all(turn, *attempt);
+  if (turn.state.elastic.contains(started.key))
+    turn.state.pool_of(job).changed = true;  // nodes may have come meanwhile
+  advance(task.record.state, TaskStarted{});
+  turn.effects.touch(task);
+  turn.effects.touch(*attempt);
+  record_event(turn, "attempt.started", &job, task.record.name, started.key.attempt,
+               fmt::format("{} runs on {}", task.record.name, fmt::join(attempt->record.node_names, ", ")),
+               attempt->record.node_names.front());
+  const auto spec = spec_of(turn, started.key.task.job, started.key.task.group);
   if (!spec)
-    store_problem_ = spec.error();
+    turn.effects.store_problem = spec.error();
   else if ((*spec)->max_wall_time.count() > 0)
-    timers_.insert({time + (*spec)->max_wall_time, TimerKind::wall_time, started.key, {}, {}});
+    turn.effects.timers.push_back({time + (*spec)->max_wall_time, WallTimeOver{started.key}});
 }
 
-void Controller::process_ended(NodeId node_id, const ProcessEnded& ended) {
-  Attempt* attempt = find_attempt(ended.key);
+void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
+  Attempt* attempt = turn.state.find_attempt(ended.key);
   if (!attempt || ended.rank >= attempt->processes.size()) return;
   Process& process = attempt->processes[ended.rank];
   if (process.state == Process::State::ended || attempt->record.nodes[process.node] != node_id) return;
   // A very short process may end before its start was heard of: the start happened all the same.
   if (process.state == Process::State::sent &&
       (ended.kind == ProcessEndKind::exited || ended.kind == ProcessEndKind::signalled))
-    process_started({ended.key, ended.rank, 0, ended.started_at});
+    on_process_started(turn, {ended.key, ended.rank, 0, ended.started_at});
   AttemptRecord& record = attempt->record;
   record.use.cpu_time += ended.use.cpu_time;
   record.use.memory_peak = std::max(record.use.memory_peak, ended.use.memory_peak);
   if (ended.marked_at)
     attempt->marked_at = std::max(*ended.marked_at, attempt->marked_at.value_or(TimePoint{}));
   const bool good = ended.kind == ProcessEndKind::exited && ended.code == 0;
-  if (ended.kind == ProcessEndKind::lost && can_lose(*attempt, process.node))
-    leave_gang(*attempt, process.node, describe_end(ended, process.name, record.node_names[process.node]));
-  if (!good && !attempt->stopping && !attempt->is_ending && process.matters) {
+  if (ended.kind == ProcessEndKind::lost && can_lose(turn, *attempt, process.node))
+    leave_gang(turn, *attempt, process.node,
+               describe_end(ended, process.name, record.node_names[process.node]));
+  if (!good && !attempt->is_stopping() && attempt->phase != AttemptPhase::finishing && process.matters) {
     // The first failure names the attempt's end and stops the others.
     if (ended.kind == ProcessEndKind::exited) record.exit_code = ended.code;
     if (ended.kind == ProcessEndKind::signalled) record.signal = ended.code;
     if (!process.name.empty()) record.rank = ended.rank;
     record.last_lines = ended.last_lines;
-    attempt->users_fault = ended.kind != ProcessEndKind::start_failed || ended.users_fault;
     process.state = Process::State::ended;
     --attempt->processes_left;
-    stop_attempt(*attempt, reason_of(ended.kind),
-                 describe_end(ended, process.name, record.node_names[process.node]));
+    stop_attempt(turn, *attempt,
+                 {reason_of(ended.kind), describe_end(ended, process.name, record.node_names[process.node]),
+                  ended.kind != ProcessEndKind::start_failed || ended.counts_against_retries});
     ++attempt->processes_left;
   }
-  if (!good && !process.matters && can_lose(*attempt, process.node)) {
-    attempt->unwilling.insert(node_id);
-    leave_gang(*attempt, process.node, describe_end(ended, process.name, record.node_names[process.node]));
+  if (!good && !process.matters && can_lose(turn, *attempt, process.node)) {
+    attempt->excluded.insert(node_id);
+    leave_gang(turn, *attempt, process.node,
+               describe_end(ended, process.name, record.node_names[process.node]));
   }
   if (ended.kind == ProcessEndKind::exited || ended.kind == ProcessEndKind::signalled) {
-    Shape& shape =
-        jobs_.at(ended.key.task.job).shapes[jobs_.at(ended.key.task.job).groups[ended.key.task.group].shape];
-    const double took = seconds(std::max(Duration(0), ended.ended_at - ended.started_at));
-    shape.seconds_mean = shape.seconds_mean < 0 ? took : 0.8 * shape.seconds_mean + 0.2 * took;
+    Job& job = turn.state.jobs.at(ended.key.task.job);
+    Shape& shape = job.shapes[job.groups[ended.key.task.group].shape];
+    const Duration took = std::max(Duration(0), ended.ended_at - ended.started_at);
+    shape.runtime_mean = shape.runtime_mean ? (4 * *shape.runtime_mean + took) / 5 : took;
+    if (!shape.prepares)
+      turn.state.pool_of(job).queue.set_runtime(shape.need, job.priority_key, *shape.runtime_mean);
   }
-  process_is_gone(*attempt, ended.rank, ended.ended_at);
+  process_is_gone(turn, *attempt, ended.rank, ended.ended_at);
 }
 
-// May end the attempt, and with it the object: nothing of it is used afterwards.
-void Controller::process_is_gone(Attempt& attempt, std::uint32_t rank, TimePoint time) {
+void process_is_gone(Turn& turn, Attempt& attempt, std::uint32_t rank, TimePoint time) {
   Process& process = attempt.processes[rank];
   process.state = Process::State::ended;
   --attempt.processes_left;
   attempt.last_ended_at = std::max(attempt.last_ended_at, time);
-  meter(attempt, process.node);
+  meter(turn, attempt, process.node);
   if (is_over_on(attempt, process.node)) {
-    release_node(attempt, process.node);
+    release_node(turn, attempt, process.node);
     // It may come back to this very attempt, so it must not remember it; others do until all is over.
-    if (const auto node = nodes_.find(attempt.record.nodes[process.node]);
-        attempt.record.has_left(process.node) && node != nodes_.end() && node->second.session)
-      orders_to(node->second).forget.push_back(attempt.record.key);
+    if (const auto node = turn.state.nodes.find(attempt.record.nodes[process.node]);
+        attempt.record.has_left(process.node) && node != turn.state.nodes.end() && node->second.session)
+      orders_to(turn, node->second).forget.push_back(attempt.record.key);
   }
   if (attempt.processes_left > 0) {
-    if (!attempt.stopping &&
+    if (!attempt.is_stopping() &&
         std::none_of(attempt.processes.begin(), attempt.processes.end(),
                      [](const auto& one) { return one.decides && one.state != Process::State::ended; }))
-      begin_ending(attempt);
+      begin_ending(turn, attempt);
     return;
   }
   const TaskRef ref = attempt.record.key.task;
-  finish_attempt(jobs_.at(ref.job), *find_task(ref));
+  finish_attempt(turn, turn.state.jobs.at(ref.job), *turn.state.find_task(ref));
 }
 
-void Controller::stop_attempt(Attempt& attempt, EndReason reason, std::string detail) {
-  SLIPWAY_CHECK(!attempt.stopping);
-  attempt.stopping = true;
-  if (attempt.is_ending) {  // decided before this happened
-    reason = EndReason::exited;
+void stop_attempt(Turn& turn, Attempt& attempt, AttemptEnd end) {
+  if (attempt.phase == AttemptPhase::finishing) {  // decided before this happened
+    end = {EndReason::exited, "it exited with code 0"};
     attempt.record.exit_code = 0;
-    detail = "it exited with code 0";
   }
-  attempt.record.end = reason;
-  attempt.record.detail = std::move(detail);
+  SLIPWAY_CHECK(advance(attempt, StopRequested{}));
+  attempt.record.end = end.reason;
+  attempt.record.detail = std::move(end.detail);
+  attempt.counts_against_retries = end.counts_against_retries;
   const AttemptKey& key = attempt.record.key;
-  Task& task = *find_task(key.task);
-  task.record.state = TaskState::stopping;
+  Task& task = *turn.state.find_task(key.task);
+  advance(task.record.state, TaskStopping{});
   task.record.reason = attempt.record.detail;
-  touch(task);
-  touch(attempt);
-  if (!attempt.record.is_launched) unstarted_.push_back(key);
-  uninvite_all(attempt);
-  const auto spec = spec_of(key.task.job, key.task.group);
+  turn.effects.touch(task);
+  turn.effects.touch(attempt);
+  if (!attempt.record.is_launched) turn.effects.unstarted.push_back(key);
+  cancel_joins(turn, attempt);
+  const auto spec = spec_of(turn, key.task.job, key.task.group);
   if (!spec) {
-    store_problem_ = spec.error();
+    turn.effects.store_problem = spec.error();
     return;
   }
-  const StopOrder order = stop_order(attempt, **spec);
+  const StopOrder order = stop_order(turn, attempt, **spec);
   for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n)
-    if (!attempt.released[n])
-      if (const auto node = nodes_.find(attempt.record.nodes[n]);
-          node != nodes_.end() && node->second.session)
-        orders_to(node->second).stop.push_back(order);
+    if (attempt.members[n].phase != MemberPhase::released)
+      if (const auto node = turn.state.nodes.find(attempt.record.nodes[n]);
+          node != turn.state.nodes.end() && node->second.session)
+        orders_to(turn, node->second).stop.push_back(order);
 }
 
-// The processes of a node that is gone: they count as ended here; should the node come back, it must end them
-// first.
-void Controller::kill_lost_processes(NodeId node_id, const std::string& why) {
-  const std::set<AttemptKey> keys = nodes_.at(node_id).attempts;
+void end_lost_processes(Turn& turn, NodeId node_id, const std::string& why) {
+  const std::set<AttemptKey> keys = turn.state.nodes.at(node_id).attempts;
   for (const AttemptKey& key : keys) {
-    Attempt* attempt = find_attempt(key);
+    Attempt* attempt = turn.state.find_attempt(key);
     if (!attempt) continue;
-    lose_part(*attempt, place_of(*attempt, node_id), EndReason::node_lost, why);
+    lose_part(turn, *attempt, place_of(*attempt, node_id), EndReason::node_lost, why);
     const auto ranks = static_cast<std::uint32_t>(attempt->processes.size());
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-      attempt = find_attempt(key);  // the last process of it takes the attempt with it
+      attempt = turn.state.find_attempt(key);  // the last process of it takes the attempt with it
       if (!attempt) break;
       const Process& process = attempt->processes[rank];
       if (process.state != Process::State::ended && attempt->record.nodes[process.node] == node_id)
-        process_is_gone(*attempt, rank, now_);
+        process_is_gone(turn, *attempt, rank, turn.now);
     }
   }
 }
 
-void Controller::finish_attempt(Job& job, Task& task) {
+void finish_attempt(Turn& turn, Job& job, Task& task) {
   std::unique_ptr<Attempt> attempt = std::move(task.attempt);
-  elastic_.erase(attempt->record.key);
-  uninvite_all(*attempt);
+  SLIPWAY_CHECK(advance(*attempt, AllExited{}));
+  turn.state.elastic.erase(attempt->record.key);
+  cancel_joins(turn, *attempt);
   AttemptRecord& record = attempt->record;
   if (!record.started_at) record.started_at = attempt->first_started_at;  // a gang that never ran as a whole
-  record.ended_at = within(attempt->last_ended_at, record.started_at.value_or(record.placed_at), now_);
+  record.ended_at = within(attempt->last_ended_at, record.started_at.value_or(record.placed_at), turn.now);
   if (!record.end) {
     record.end = EndReason::exited;
     record.exit_code = 0;
     record.detail = "it exited with code 0";
   }
-  touch(*attempt);
+  turn.effects.touch(*attempt);
   bool was_terminated = false;  // a node of it leaves by a rule that lets its tasks fail
   for (std::uint32_t n = 0; n < record.nodes.size(); ++n) {
-    const auto node = nodes_.find(record.nodes[n]);
-    if (node == nodes_.end()) continue;
-    if (node->second.session) orders_to(node->second).forget.push_back(record.key);
+    const auto node = turn.state.nodes.find(record.nodes[n]);
+    if (node == turn.state.nodes.end()) continue;
+    if (node->second.session) orders_to(turn, node->second).forget.push_back(record.key);
     was_terminated = was_terminated || (node->second.record.leaving == Deallocation::terminate &&
                                         !node->second.record.evict_by && !record.has_left(n));
   }
-  for (std::uint32_t n = 0; n < record.nodes.size(); ++n) release_node(*attempt, n);
-  Pool& pool = pool_of(job);
+  for (std::uint32_t n = 0; n < record.nodes.size(); ++n) release_node(turn, *attempt, n);
+  Pool& pool = turn.state.pool_of(job);
   const bool was_wanted = (record.end == EndReason::exited && record.exit_code == 0) || job.cancelling ||
                           record.end == EndReason::cancelled;
-  if (!was_wanted) lose_work(job, *attempt);
-  pool.sharing.end(job.turn);
-  pool.queue.take_back(job.record.id);
+  if (!was_wanted) lose_work(turn, job, *attempt);
+  pool.sharing.end(job.priority_key);
+  pool.queue.unblock(job.record.id);
   pool.changed = true;  // a limit may allow more now
   task.record.exit_code = record.exit_code;
   task.record.signal = record.signal;
   if (record.end == EndReason::evicted) {
     ++task.record.evictions;
     ++job.record.evictions;
-    ++totals_.evictions;
+    ++turn.state.totals.evictions;
   } else if (record.end == EndReason::node_lost) {
     ++job.record.nodes_lost;
-    ++totals_.nodes_lost;
+    ++turn.state.totals.nodes_lost;
   }
-  event("attempt.ended", &job, task.record.name, record.key.attempt,
-        fmt::format("attempt {} of {} ended ({}): {}", record.key.attempt, task.record.name,
-                    to_string(*record.end), record.detail),
-        record.node_names.front());
+  record_event(turn, "attempt.ended", &job, task.record.name, record.key.attempt,
+               fmt::format("attempt {} of {} ended ({}): {}", record.key.attempt, task.record.name,
+                           to_string(*record.end), record.detail),
+               record.node_names.front());
 
   Group& group = job.groups[task.record.ref.group];
   if (!job.record.end || (job.record.end == EndReason::exited && job.record.exit_code == 0)) {
@@ -323,75 +344,80 @@ void Controller::finish_attempt(Job& job, Task& task) {
     job.record.exit_code = record.exit_code;
   }
   if (record.end == EndReason::exited && record.exit_code == 0)
-    return end_task(job, task, TaskState::succeeded, record.detail);
-  if (job.cancelling) return end_task(job, task, TaskState::cancelled, job.record.reason);
-  if (record.end == EndReason::cancelled) return end_task(job, task, TaskState::cancelled, record.detail);
+    return end_task(turn, job, task, TaskState::succeeded, record.detail);
+  if (job.cancelling) return end_task(turn, job, task, TaskState::cancelled, job.record.reason);
+  if (record.end == EndReason::cancelled)
+    return end_task(turn, job, task, TaskState::cancelled, record.detail);
   if (record.end == EndReason::evicted && was_terminated)
-    return end_task(job, task, TaskState::failed, record.detail);
-  // A lost or evicted node is never the user's fault, nor is a node that could not start a process.
-  const bool counts =
-      attempt->users_fault && record.end != EndReason::node_lost && record.end != EndReason::evicted;
+    return end_task(turn, job, task, TaskState::failed, record.detail);
+  // A lost or evicted node, or one that could not start a process, is an interruption.
+  const bool counts = attempt->counts_against_retries && record.end != EndReason::node_lost &&
+                      record.end != EndReason::evicted;
   if (!counts) {
     // Nodes that fail to start things do not recover in microseconds; lost ones are simply gone.
-    const Duration wait = record.end == EndReason::start_failed ? settings_.retry_wait_first : Duration(0);
-    const auto spec = spec_of(record.key.task.job, record.key.task.group);
+    const Duration wait =
+        record.end == EndReason::start_failed ? turn.settings.retry_wait_first : Duration(0);
+    const auto spec = spec_of(turn, record.key.task.job, record.key.task.group);
     if (!spec) {
-      store_problem_ = spec.error();
+      turn.effects.store_problem = spec.error();
       return;
     }
     const std::uint32_t interruptions = task.record.attempts - task.record.retries_used;
     if ((*spec)->interruptions_max > 0 && interruptions >= (*spec)->interruptions_max)
-      return end_task(job, task, TaskState::failed,
-                      fmt::format("{}; it was not its fault, but {} attempts are all it has", record.detail,
-                                  (*spec)->interruptions_max));
-    job.record.end.reset();  // it goes on
+      return end_task(turn, job, task, TaskState::failed,
+                      fmt::format("{}; interruptions use no retries, but it may have {} attempts at most",
+                                  record.detail, (*spec)->interruptions_max));
+    job.record.end.reset();  // it continues
     job.record.exit_code.reset();
-    return try_again(job, task, wait, record.detail);
+    return try_again(turn, job, task, wait, record.detail);
   }
-  if (task.record.retries_used >= group.retries) return end_task(job, task, TaskState::failed, record.detail);
-  Duration wait = settings_.retry_wait_first;
-  for (std::uint32_t i = 0; i < task.record.retries_used && wait < settings_.retry_wait_max; ++i) wait *= 2;
-  wait = std::min(wait, settings_.retry_wait_max);
-  wait += Duration(random_.between(0, wait.count() / 2));
+  if (task.record.retries_used >= group.retries)
+    return end_task(turn, job, task, TaskState::failed, record.detail);
+  Duration wait = turn.settings.retry_wait_first;
+  for (std::uint32_t i = 0; i < task.record.retries_used && wait < turn.settings.retry_wait_max; ++i)
+    wait *= 2;
+  wait = std::min(wait, turn.settings.retry_wait_max);
+  wait += Duration(turn.random.between(0, wait.count() / 2));
   ++task.record.retries_used;
-  ++totals_.retries;
-  try_again(job, task, wait, record.detail);
+  ++turn.state.totals.retries;
+  try_again(turn, job, task, wait, record.detail);
 }
 
-void Controller::try_again(Job& job, Task& task, Duration wait, std::string reason) {
+static void try_again(Turn& turn, Job& job, Task& task, Duration wait, std::string reason) {
   Group& group = job.groups[task.record.ref.group];
-  recount(job, group, TaskState::stopping, TaskState::queued);
-  task.record.state = TaskState::queued;
+  const TaskState before = task.record.state;
+  advance(task.record.state, TaskRequeued{});
+  recount(turn, job, group, before, task.record.state);
   task.record.reason = fmt::format("attempt {} did not end well: {}", task.record.attempts, reason);
   if (wait.count() > 0) {
-    task.record.not_before = now_ + wait;
-    timers_.insert({*task.record.not_before, TimerKind::retry, {task.record.ref, 0}, {}, {}});
+    task.record.not_before = turn.now + wait;
+    turn.effects.timers.push_back({*task.record.not_before, RetryDue{task.record.ref}});
   } else {
-    make_ready(job, task);
+    make_ready(turn, job, task);
   }
-  touch(task);
+  turn.effects.touch(task);
 }
 
-void Controller::end_task(Job& job, Task& task, TaskState state, std::string reason) {
+void end_task(Turn& turn, Job& job, Task& task, TaskState state, std::string reason) {
   const TaskRef ref = task.record.ref;
   Group& group = job.groups[ref.group];
-  recount(job, group, task.record.state, state);
-  task.record.state = state;
+  recount(turn, job, group, task.record.state, state);
+  advance(task.record.state, ending(state));
   task.record.reason = std::move(reason);
   task.record.not_before.reset();
-  touch(task);
-  if (state == TaskState::succeeded) ++pool_of(job).succeeded;
+  turn.effects.touch(task);
+  if (state == TaskState::succeeded) ++turn.state.pool_of(job).succeeded;
   if (state == TaskState::failed) {
-    ++pool_of(job).failed;
+    ++turn.state.pool_of(job).failed;
     if (job.record.reason.empty())
       job.record.reason = fmt::format("task {} failed: {}", task.record.name, task.record.reason);
-    event("task.failed", &job, task.record.name, std::nullopt,
-          fmt::format("{} failed: {}", task.record.name, task.record.reason));
+    record_event(turn, "task.failed", &job, task.record.name, std::nullopt,
+                 fmt::format("{} failed: {}", task.record.name, task.record.reason));
   }
   group.live->erase(ref.index);  // from here on the store alone remembers it
   if (group.live->empty()) group.live.reset();
-  settle_dependents(job, ref.group);
-  finish_job_if_done(job);
+  settle_dependents(turn, job, ref.group);
+  finish_job_if_done(turn, job);
 }
 
 }  // namespace slipway::control

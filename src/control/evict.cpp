@@ -4,15 +4,21 @@
 
 #include <algorithm>
 
-#include "control/controller.h"
+#include "control/evict.h"
+#include "control/nodes.h"
+#include "control/pools.h"
+#include "control/start_tasks.h"
 #include "control/wording.h"
 #include "domain/layout.h"
 
 namespace slipway::control {
 
-Result<NodeView> Controller::evict_node(const Caller& caller, const std::string& name,
-                                        std::optional<Duration> notice, const std::string& reason) {
-  Node* node = find_node(caller.workspace, name);
+static void evict(Turn& turn, Node& node, Duration notice, const std::string& why);
+static void plan_eviction(Turn& turn, const std::string& key, Pool& pool);
+
+Result<NodeView> evict_node(Turn& turn, const Caller& caller, const std::string& name,
+                            std::optional<Duration> notice, const std::string& reason) {
+  Node* node = turn.state.find_node(caller.workspace, name);
   if (!node) return fail(no_node(name));
   if (node->record.evict_by)
     return fail(ErrorCode::conflict,
@@ -20,55 +26,53 @@ Result<NodeView> Controller::evict_node(const Caller& caller, const std::string&
                             format_time(*node->record.evict_by)),
                 "there is nothing more to do");
   const NodeId id = node->record.id;
-  NodeView before = view(*node);
-  evict(*node, notice.value_or(pool_of(*node).record.notice),
+  NodeView before = node_view(turn.state, *node);
+  evict(turn, *node, notice.value_or(turn.state.pool_of(*node).record.notice),
         reason.empty() ? fmt::format("evicted by {}", caller.name)
                        : fmt::format("evicted by {}: {}", caller.name, reason));
-  if (const auto found = nodes_.find(id); found != nodes_.end()) return view(found->second);
+  if (const auto found = turn.state.nodes.find(id); found != turn.state.nodes.end())
+    return node_view(turn.state, found->second);
   before.node.state = NodeState::gone;  // nothing ran there
   before.running.clear();
   return before;
 }
 
-void Controller::evict(Node& node, Duration notice, const std::string& why) {
-  node.record.evict_by = now_ + notice;
-  pool_of(node).refill_at = *node.record.evict_by;  // or as soon as it has gone
-  event_in(node.record.workspace, "node.evicted",
-           fmt::format("{} is taken away in {:g} s: {}", node.record.name, seconds(notice), why),
-           node.record.name, node.record.pool);
-  remember(pool_of(node), fmt::format("{} {}", node.record.name, why));
-  leave_pool(node, Deallocation::requeue, why);
+static void evict(Turn& turn, Node& node, Duration notice, const std::string& why) {
+  node.record.evict_by = turn.now + notice;
+  turn.state.pool_of(node).refill_at = *node.record.evict_by;  // or as soon as it has gone
+  record_event_in(turn, node.record.workspace, "node.evicted",
+                  fmt::format("{} is taken away in {:g} s: {}", node.record.name, seconds(notice), why),
+                  node.record.name, node.record.pool);
+  remember(turn.state.pool_of(node), fmt::format("{} {}", node.record.name, why));
+  leave_pool(turn, node, Deallocation::requeue, why);
 }
 
-// How an attempt is told to stop on one of its nodes. Where a node of it is evicted, all have until the
-// deadline, and find it in a file.
-StopOrder Controller::stop_order(const Attempt& attempt, const TaskSpec& spec) const {
+StopOrder stop_order(const Turn& turn, const Attempt& attempt, const TaskSpec& spec) {
   const AttemptKey& key = attempt.record.key;
   StopOrder order{key, spec.stop_grace, {}, {}};
   const Node* evicted = nullptr;
   for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n) {
-    const auto node = nodes_.find(attempt.record.nodes[n]);
-    if (node != nodes_.end() && node->second.record.evict_by && !attempt.released[n] &&
+    const auto node = turn.state.nodes.find(attempt.record.nodes[n]);
+    if (node != turn.state.nodes.end() && node->second.record.evict_by &&
+        attempt.members[n].phase != MemberPhase::released &&
         (!evicted || *node->second.record.evict_by < *evicted->record.evict_by))
       evicted = &node->second;
   }
-  if (!evicted || (attempt.stopping && attempt.record.end != EndReason::evicted)) return order;
+  if (!evicted || (attempt.is_stopping() && attempt.record.end != EndReason::evicted)) return order;
   const TimePoint deadline = *evicted->record.evict_by;
-  const Job& job = jobs_.at(key.task.job);
-  order.grace = std::max(Duration(0), deadline - now_);
+  const Job& job = turn.state.jobs.at(key.task.job);
+  order.grace = std::max(Duration(0), deadline - turn.now);
   order.folder = attempt_folder(job.record.workspace, key.task.job, name_of(job, key.task), key.attempt);
   order.notice = fmt::format("{}\n{}\n", format_time(deadline), evicted->record.reason);
   return order;
 }
 
-// Low-priority nodes make room for a dedicated one of this pool: those of other pools first, idle ones first,
-// then the youngest. False when all of them together would not do, or there are none.
-bool Controller::claim_room(const Pool& pool) {
-  std::uint64_t cores = machine_taken_.cores;
-  Bytes memory = machine_taken_.memory;
+bool claim_capacity(Turn& turn, const Pool& pool) {
+  std::uint64_t cores = turn.state.machine_taken.cores;
+  Bytes memory = turn.state.machine_taken.memory;
   std::vector<NodeId> low;
   bool some_go = false;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : turn.state.nodes) {
     if (!node.record.local) continue;
     if (node.record.leaving) {  // its room is as good as free
       cores -= node.record.total.cores;
@@ -79,11 +83,11 @@ bool Controller::claim_room(const Pool& pool) {
     }
   }
   std::sort(low.begin(), low.end(), [&](NodeId a, NodeId b) {
-    const Node &one = nodes_.at(a), &other = nodes_.at(b);
+    const Node &one = turn.state.nodes.at(a), &other = turn.state.nodes.at(b);
     const bool own = one.record.pool == pool.record.name, others = other.record.pool == pool.record.name;
     return std::tuple(own, one.attempts.size(), b) < std::tuple(others, other.attempts.size(), a);
   });
-  const Resources& machine = settings_.machine.total;
+  const Resources& machine = turn.settings.machine.total;
   const Resources& need = pool.record.per_node;
   const std::uint32_t missing = pool.record.target.dedicated - pool.present.dedicated;
   const auto is_enough = [&] {
@@ -92,59 +96,60 @@ bool Controller::claim_room(const Pool& pool) {
   };
   std::vector<NodeId> chosen;
   for (auto id = low.begin(); id != low.end() && !is_enough(); ++id) {
-    const Node& node = nodes_.at(*id);
+    const Node& node = turn.state.nodes.at(*id);
     cores -= node.record.total.cores;
     memory -= node.record.total.memory;
     chosen.push_back(*id);
   }
   if (!is_enough() && chosen.empty() && !some_go) return false;
   for (const NodeId id : chosen) {
-    Node& node = nodes_.at(id);
-    evict(node, pool_of(node).record.notice,
+    Node& node = turn.state.nodes.at(id);
+    evict(turn, node, turn.state.pool_of(node).record.notice,
           fmt::format("pool {} claims its cores for a dedicated node", pool.record.name));
   }
   return some_go || !chosen.empty();
 }
 
-// A rule that takes nodes away at random begins when it is set, and again when the service starts.
-void Controller::begin_evictions(const std::string& key, Pool& pool) {
+void begin_evictions(Turn& turn, const std::string& key, Pool& pool) {
   const EvictionRule& rule = pool.record.evictions;
   if (rule == pool.rule) return;
   pool.rule = rule;
   pool.chances = Random(rule.seed);
   pool.evict_at = {};
-  if (rule.every.count() > 0) plan_eviction(key, pool);
+  if (rule.every.count() > 0) plan_eviction(turn, key, pool);
 }
 
-void Controller::plan_eviction(const std::string& key, Pool& pool) {
+static void plan_eviction(Turn& turn, const std::string& key, Pool& pool) {
   const EvictionRule& rule = pool.rule;
   const Duration wait(pool.chances.between(std::max<std::int64_t>(1, (rule.every - rule.spread).count()),
                                            (rule.every + rule.spread).count()));
-  pool.evict_at = now_ + wait;
-  timers_.insert({pool.evict_at, TimerKind::evict, {}, {}, key});
+  pool.evict_at = turn.now + wait;
+  turn.effects.timers.push_back({pool.evict_at, EvictionDue{key}});
 }
 
-void Controller::evict_at_random(const std::string& key, Pool& pool) {
-  if (pool.rule.every.count() == 0 || pool.evict_at > now_ || pool.record.deleting || stopping_) return;
+void evict_at_random(Turn& turn, const std::string& key, Pool& pool) {
+  if (pool.rule.every.count() == 0 || pool.evict_at > turn.now || pool.record.deleting || turn.state.stopping)
+    return;
   std::vector<NodeId> low;
   for (const NodeId id : pool.members)
-    if (const Node& node = nodes_.at(id);
+    if (const Node& node = turn.state.nodes.at(id);
         node.record.low_priority && !node.record.leaving && node.record.state != NodeState::joining)
       low.push_back(id);
   if (!low.empty()) {
     const auto chosen = pool.chances.between(0, static_cast<std::int64_t>(low.size()) - 1);
-    evict(nodes_.at(low[static_cast<std::size_t>(chosen)]), pool.record.notice, "evicted by the pool's rule");
+    evict(turn, turn.state.nodes.at(low[static_cast<std::size_t>(chosen)]), pool.record.notice,
+          "evicted by the pool's rule");
   }
-  plan_eviction(key, pool);
+  plan_eviction(turn, key, pool);
 }
 
-Result<NodeView> Controller::remove_node(const Caller& caller, const std::string& name, Deallocation rule) {
-  Node* node = find_node(caller.workspace, name);
+Result<NodeView> remove_node(Turn& turn, const Caller& caller, const std::string& name, Deallocation rule) {
+  Node* node = turn.state.find_node(caller.workspace, name);
   if (!node) return fail(no_node(name));
   if (node->record.leaving)
     return fail(ErrorCode::conflict, fmt::format("node {} is leaving already", name),
                 "there is nothing more to do; evict it if that takes too long");
-  Pool& pool = pool_of(*node);
+  Pool& pool = turn.state.pool_of(*node);
   const Autoscale& scale = pool.record.autoscale;
   if (node->record.local && scale.by == ScaleBy::demand && pool.record.target.total() <= scale.min)
     return fail(ErrorCode::conflict,
@@ -153,19 +158,20 @@ Result<NodeView> Controller::remove_node(const Caller& caller, const std::string
   if (std::uint32_t& target = pool.record.target.of(node->record.low_priority);
       node->record.local && target > 0) {
     --target;  // so that the pool brings up no other in its place
-    touch(pool);
+    turn.effects.touch(pool);
   }
   const NodeId id = node->record.id;
-  NodeView before = view(*node);
-  leave_pool(*node, rule, fmt::format("removed by {}", caller.name));
-  if (const auto found = nodes_.find(id); found != nodes_.end()) return view(found->second);
+  NodeView before = node_view(turn.state, *node);
+  leave_pool(turn, *node, rule, fmt::format("removed by {}", caller.name));
+  if (const auto found = turn.state.nodes.find(id); found != turn.state.nodes.end())
+    return node_view(turn.state, found->second);
   before.node.state = NodeState::gone;
   before.running.clear();
   return before;
 }
 
-Result<NodeView> Controller::reset_node(const Caller& caller, const std::string& name) {
-  Node* node = find_node(caller.workspace, name);
+Result<NodeView> reset_node(Turn& turn, const Caller& caller, const std::string& name) {
+  Node* node = turn.state.find_node(caller.workspace, name);
   if (!node) return fail(no_node(name));
   if (node->record.leaving)
     return fail(ErrorCode::conflict, fmt::format("node {} is leaving its pool", name),
@@ -181,15 +187,15 @@ Result<NodeView> Controller::reset_node(const Caller& caller, const std::string&
   if (node->record.start.state == NodeStart::State::running)
     return fail(ErrorCode::conflict, fmt::format("the start task of node {} runs just now", name),
                 "wait until it has ended");
-  if (pool_of(*node).record.start_task.empty())
+  if (turn.state.pool_of(*node).record.start_task.empty())
     return fail(ErrorCode::conflict, fmt::format("pool {} has no start task to run again", node->record.pool),
                 "a node without one needs no reset; evict it to have a fresh one in its place");
-  event_in(caller.workspace, "node.reset", fmt::format("{} was reset by {}", name, caller.name), name,
-           node->record.pool);
+  record_event_in(turn, caller.workspace, "node.reset", fmt::format("{} was reset by {}", name, caller.name),
+                  name, node->record.pool);
   node->record.start.tries = 0;
-  begin_start_task(*node);
-  refresh_node(*node, fmt::format("reset by {}", caller.name));
-  return view(*node);
+  begin_start_task(turn, *node);
+  refresh_node(turn, *node, fmt::format("reset by {}", caller.name));
+  return node_view(turn.state, *node);
 }
 
 }  // namespace slipway::control

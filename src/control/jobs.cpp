@@ -5,10 +5,15 @@
 #include <unordered_map>
 
 #include "base/check.h"
-#include "control/controller.h"
+#include "control/accounting.h"
+#include "control/attempts.h"
+#include "control/jobs.h"
+#include "control/pools.h"
+#include "control/task_state.h"
 #include "control/wording.h"
 #include "domain/gang.h"
 #include "domain/layout.h"
+#include "launch/launch.h"
 
 namespace slipway::control {
 namespace {
@@ -31,13 +36,13 @@ auto& bucket(AnyCounts& counts, TaskState state) {
 
 }  // namespace
 
-Result<std::string> Controller::choose_pool(const Caller& caller, const std::string& asked,
-                                            std::vector<std::string>& notes) {
+static Result<std::string> choose_pool(Turn& turn, const Caller& caller, const std::string& asked,
+                                       std::vector<std::string>& notes) {
   std::vector<std::string> known;
-  for (const auto& [key, pool] : pools_)
+  for (const auto& [key, pool] : turn.state.pools)
     if (pool.record.workspace == caller.workspace) known.push_back(pool.record.name);
-  if (const auto pool = pools_.find(caller.workspace + "/" + asked);
-      pool != pools_.end() && pool->second.record.deleting)
+  if (const auto pool = turn.state.pools.find(caller.workspace + "/" + asked);
+      pool != turn.state.pools.end() && pool->second.record.deleting)
     return fail(ErrorCode::conflict, fmt::format("pool {} is being deleted", asked), "choose another pool");
   if (!asked.empty()) {
     if (std::find(known.begin(), known.end(), asked) != known.end()) return asked;
@@ -49,22 +54,22 @@ Result<std::string> Controller::choose_pool(const Caller& caller, const std::str
   if (!known.empty())
     return fail(ErrorCode::invalid, "the job names no pool, and there are several",
                 fmt::format("say pool: NAME (or --pool NAME); the pools are {}", fmt::join(known, ", ")));
-  PoolRequest wish;
-  wish.name = "local";
-  wish.dedicated = 1;
-  wish.cores_per_node = settings_.machine.total.cores;
-  wish.memory_per_node = settings_.machine.total.memory;
-  if (auto made = create_pool(caller, wish); !made) return fail(made.error());
+  PoolRequest request;
+  request.name = "local";
+  request.dedicated = 1;
+  request.cores_per_node = turn.settings.machine.total.cores;
+  request.memory_per_node = turn.settings.machine.total.memory;
+  if (auto made = create_pool(turn, caller, request); !made) return fail(made.error());
   notes.push_back(fmt::format("there was no pool, so pool local was made: one node with {} of this machine",
-                              describe(settings_.machine.total)));
+                              describe(turn.settings.machine.total)));
   return std::string("local");
 }
 
 // The least number of nodes on which the roles of a gang fit; one for each process when they never do.
-std::uint32_t Controller::nodes_for_roles(const Pool& pool, const TaskSpec& task) const {
+static std::uint32_t nodes_for_roles(const State& state, const Pool& pool, const TaskSpec& task) {
   Resources largest = pool.record.per_node;
   std::uint32_t there = 0, processes = 0;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : state.nodes) {
     if (node.record.workspace != pool.record.workspace || node.record.pool != pool.record.name ||
         node.record.leaving)
       continue;
@@ -87,14 +92,14 @@ std::uint32_t Controller::nodes_for_roles(const Pool& pool, const TaskSpec& task
 
 // A container needs an engine where it runs. Of nodes that have not said what they have, the best is hoped
 // for.
-Result<void> Controller::check_engines(const Pool& pool, const TaskSpec& task) const {
+static Result<void> check_engines(const Turn& turn, const Pool& pool, const TaskSpec& task) {
   if (task.container.empty()) return {};
   std::vector<std::vector<std::string>> nodes;
   if (pool.record.provisioner == "local") {
-    if (!settings_.machine.engines) return {};
-    nodes.push_back(settings_.machine.engines());
+    if (!turn.settings.machine.engines) return {};
+    nodes.push_back(turn.settings.machine.engines());
   } else {
-    for (const auto& [id, node] : nodes_)
+    for (const auto& [id, node] : turn.state.nodes)
       if (node.record.workspace == pool.record.workspace && node.record.pool == pool.record.name &&
           node.session)
         nodes.push_back(node.engines);
@@ -117,7 +122,7 @@ Result<void> Controller::check_engines(const Pool& pool, const TaskSpec& task) c
               "allow user namespaces there (sysctl kernel.unprivileged_userns_clone=1), or run as root");
 }
 
-Result<void> Controller::check_fits_ever(const Pool& pool, const JobSpec& spec) const {
+static Result<void> check_fits_ever(const State& state, const Pool& pool, const JobSpec& spec) {
   if (pool.record.provisioner == "none") return {};  // nodes join by themselves: it may grow
   for (const TaskSpec& task : spec.tasks) {
     const Resources need = need_per_node(task, task.nodes);
@@ -125,7 +130,7 @@ Result<void> Controller::check_fits_ever(const Pool& pool, const JobSpec& spec) 
     std::uint32_t able = 0, total = 0;
     Resources largest;
     for (const NodeId id : pool.members) {
-      const Node& node = nodes_.at(id);
+      const Node& node = state.nodes.at(id);
       if (node.record.leaving) continue;
       ++total;
       able += fits(need, node.record.total);
@@ -173,7 +178,7 @@ Duration lasts_max(const TaskSpec& task) {
 
 }  // namespace
 
-Controller::Job Controller::make_job(const JobRecord& record, const std::vector<TaskSpec>& tasks) const {
+Job make_job(const JobRecord& record, const std::vector<TaskSpec>& tasks) {
   Job job;
   job.record = record;
   job.record.counts = {};
@@ -193,13 +198,15 @@ Controller::Job Controller::make_job(const JobRecord& record, const std::vector<
     bucket(group.counts, group.rest) = group.tasks;
     bucket(job.record.counts, group.rest) += group.tasks;
     const sched::Shape need{task.is_elastic() ? task.nodes_min : task.nodes, need_per_node(task, task.nodes),
-                            lasts_max(task)};
+                            lasts_max(task), task.is_elastic() ? task.nodes : 0};
+    job.has_roles = job.has_roles || !task.roles.empty();
     const auto [found, added] = shapes.emplace(need, static_cast<std::uint32_t>(job.shapes.size()));
     if (added) {
       job.shapes.emplace_back();
       job.shapes.back().need = need;
     }
     group.shape = found->second;
+    job.shapes[group.shape].prepares = job.shapes[group.shape].prepares || group.prepares;
     places.emplace(task.name, g);
     job.groups.push_back(std::move(group));
   }
@@ -209,42 +216,26 @@ Controller::Job Controller::make_job(const JobRecord& record, const std::vector<
   return job;
 }
 
-Result<Controller::Submitted> Controller::submit(const Caller& caller, JobSpec spec,
-                                                 const std::string& idempotency_key) {
-  if (stopping_)
+Result<Submitted> on_submit(Turn& turn, const Caller& caller, JobSpec spec,
+                            const std::string& idempotency_key) {
+  if (turn.state.stopping)
     return fail(ErrorCode::unavailable, "the service is stopping and takes no new jobs",
                 "try again after slipway up");
-  if (!idempotency_key.empty()) {
-    const auto known = keys_.find({caller.workspace, idempotency_key});
-    std::optional<JobId> id = known == keys_.end() ? std::nullopt : std::optional(known->second);
-    if (!id) {
-      auto stored = store_.job_by_key(caller.workspace, idempotency_key);
-      if (!stored) return fail(stored.error());
-      id = *stored;
-    }
-    if (id) {
-      if (const auto live = jobs_.find(*id); live != jobs_.end())
-        return Submitted{live->second.record, {}, true};
-      auto record = store_.job(*id);
-      if (!record) return fail(record.error());
-      if (*record) return Submitted{**record, {}, true};
-    }
-  }
   if (auto valid = validate(spec); !valid) return fail(valid.error());
   Submitted submitted;
-  auto pool_name = choose_pool(caller, spec.pool, submitted.notes);
+  auto pool_name = choose_pool(turn, caller, spec.pool, submitted.notes);
   if (!pool_name) return fail(pool_name.error());
   spec.pool = *pool_name;
-  Pool& pool = pools_.at(caller.workspace + "/" + *pool_name);
+  Pool& pool = turn.state.pools.at(caller.workspace + "/" + *pool_name);
   for (TaskSpec& task : spec.tasks)
-    if (task.nodes == 0) task.nodes = nodes_for_roles(pool, task);
+    if (task.nodes == 0) task.nodes = nodes_for_roles(turn.state, pool, task);
   for (const TaskSpec& task : spec.tasks)
-    if (auto engines = check_engines(pool, task); !engines) return fail(engines.error());
+    if (auto engines = check_engines(turn, pool, task); !engines) return fail(engines.error());
   if (!spec.is_patient)
-    if (auto fitting = check_fits_ever(pool, spec); !fitting) return fail(fitting.error());
+    if (auto fitting = check_fits_ever(turn.state, pool, spec); !fitting) return fail(fitting.error());
 
   JobRecord record;
-  record.id = JobId{++job_last_};
+  record.id = JobId{++turn.state.job_last};
   record.workspace = caller.workspace;
   record.name = spec.name.empty() ? spec.tasks.front().name : spec.name;
   record.pool = spec.pool;
@@ -254,86 +245,82 @@ Result<Controller::Submitted> Controller::submit(const Caller& caller, JobSpec s
   record.submitted_by = caller.name;
   record.source = spec.source;
   record.tags = spec.tags;
-  record.submitted_at = now_;
+  record.submitted_at = turn.now;
   // What the job says for all its tasks is joined into each, so that a task can be started from its own spec
   // alone.
   for (TaskSpec& task : spec.tasks)
     for (const auto& [name, value] : spec.environment) task.environment.emplace(name, value);
 
-  Job& job = jobs_[record.id] = make_job(record, spec.tasks);
-  admit(job);
-  if (!idempotency_key.empty()) keys_[{caller.workspace, idempotency_key}] = record.id;
+  Job& job = turn.state.jobs[record.id] = make_job(record, spec.tasks);
+  admit(turn, job);
+  if (!idempotency_key.empty())
+    turn.effects.idempotency_keys[{caller.workspace, idempotency_key}] = record.id;
   for (std::uint32_t g = 0; g < job.groups.size(); ++g)
-    if (job.groups[g].rest == TaskState::queued) make_ready(job, g);
-  event("job.submitted", &job, {}, std::nullopt,
-        fmt::format("{} submitted {} with {}", caller.name, record.name,
-                    plural(job.record.counts.total(), "task")));
+    if (job.groups[g].rest == TaskState::queued) make_ready(turn, job, g);
+  record_event(turn, "job.submitted", &job, {}, std::nullopt,
+               fmt::format("{} submitted {} with {}", caller.name, record.name,
+                           plural(job.record.counts.total(), "task")));
   submitted.job = job.record;
-  changes_.jobs_new.push_back({job.record, std::move(spec), idempotency_key});
-  touch(job);
+  turn.effects.changes.jobs_new.push_back({job.record, std::move(spec), idempotency_key});
+  turn.effects.touch(job);
   return submitted;
 }
 
-void Controller::recount(Job& job, Group& group, TaskState from, TaskState to, std::uint32_t tasks) {
+void recount(Turn& turn, Job& job, Group& group, TaskState from, TaskState to, std::uint32_t tasks) {
   bucket(group.counts, from) -= tasks;
   bucket(group.counts, to) += tasks;
   bucket(job.record.counts, from) -= tasks;
   bucket(job.record.counts, to) += tasks;
-  touch(job, static_cast<std::uint32_t>(&group - job.groups.data()));
+  turn.effects.touch(job, static_cast<std::uint32_t>(&group - job.groups.data()));
 }
 
-void Controller::queue_shape(Job& job, std::uint32_t shape) {
-  Pool& pool = pool_of(job);
-  pool.queue.add(job.shapes[shape].need, job.turn, now_);
+void queue_tasks(Turn& turn, Job& job, std::uint32_t s, std::uint64_t tasks) {
+  Pool& pool = turn.state.pool_of(job);
+  const Shape& shape = job.shapes[s];
+  pool.queue.add(shape.need, job.priority_key,
+                 {turn.now, tasks, shape.prepares ? std::nullopt : shape.runtime_mean});
   pool.changed = true;
 }
 
-std::uint64_t Controller::tasks_ready(const Job& job, const Shape& shape) {
-  std::uint64_t tasks = shape.again.size();
-  for (const std::uint32_t group : shape.groups) tasks += job.groups[group].tasks - job.groups[group].next;
-  return tasks;
-}
-
-void Controller::unqueue_if_empty(Job& job, std::uint32_t shape) {
+static void unqueue_if_empty(Turn& turn, Job& job, std::uint32_t shape) {
   if (!job.shapes[shape].groups.empty() || !job.shapes[shape].again.empty()) return;
-  pool_of(job).queue.remove(job.shapes[shape].need, job.turn);
+  turn.state.pool_of(job).queue.remove(job.shapes[shape].need, job.priority_key);
 }
 
-void Controller::make_ready(Job& job, std::uint32_t g) {
+void make_ready(Turn& turn, Job& job, std::uint32_t g) {
   Group& group = job.groups[g];
   if (group.rest == TaskState::waiting) {
-    recount(job, group, TaskState::waiting, TaskState::queued, group.tasks);
-    group.rest = TaskState::queued;
+    advance(group.rest, DependenciesMet{});
+    recount(turn, job, group, TaskState::waiting, group.rest, group.tasks);
   }
   job.shapes[group.shape].groups.push_back(g);
-  queue_shape(job, group.shape);
+  queue_tasks(turn, job, group.shape, group.tasks - group.next);
 }
 
-void Controller::make_ready(Job& job, Task& task) {
+void make_ready(Turn& turn, Job& job, Task& task) {
   if (task.record.not_before) {
     task.record.not_before.reset();
-    touch(task);
+    turn.effects.touch(task);
   }
   const std::uint32_t shape = job.groups[task.record.ref.group].shape;
   // At its old place: tasks that were placed before go before those that never were, in the order of the
   // list.
   std::deque<TaskRef>& again = job.shapes[shape].again;
   again.insert(std::upper_bound(again.begin(), again.end(), task.record.ref), task.record.ref);
-  queue_shape(job, shape);
+  queue_tasks(turn, job, shape, 1);
 }
 
 // Tasks that were never placed end together, without rows of their own.
-void Controller::end_rest(Job& job, std::uint32_t g, TaskState state) {
+static void end_rest(Turn& turn, Job& job, std::uint32_t g, TaskState state) {
   Group& group = job.groups[g];
   if (is_terminal(group.rest)) return;
   const std::uint32_t left = group.tasks - group.next;
-  if (left > 0) recount(job, group, group.rest, state, left);
-  group.rest = state;
-  touch(job, g);
+  if (left > 0) recount(turn, job, group, group.rest, state, left);
+  advance(group.rest, ending(state));
+  turn.effects.touch(job, g);
 }
 
-// Called when a task of the group ended: those that depend on it become ready, or never will.
-void Controller::settle_dependents(Job& job, std::uint32_t g) {
+void settle_dependents(Turn& turn, Job& job, std::uint32_t g) {
   std::vector<std::uint32_t> open{g};
   while (!open.empty()) {
     const std::uint32_t from = open.back();
@@ -348,18 +335,18 @@ void Controller::settle_dependents(Job& job, std::uint32_t g) {
       Group& dependent = job.groups[edge->second];
       if (dependent.rest != TaskState::waiting) continue;
       if (broken) {
-        event("task.skipped", &job, dependent.name, std::nullopt,
-              fmt::format("{} was skipped: {} did not succeed", dependent.name, group.name));
-        end_rest(job, edge->second, TaskState::skipped);
+        record_event(turn, "task.skipped", &job, dependent.name, std::nullopt,
+                     fmt::format("{} was skipped: {} did not succeed", dependent.name, group.name));
+        end_rest(turn, job, edge->second, TaskState::skipped);
         open.push_back(edge->second);
       } else if (--dependent.waits_for == 0) {
-        make_ready(job, edge->second);
+        make_ready(turn, job, edge->second);
       }
     }
   }
 }
 
-void Controller::finish_job_if_done(Job& job) {
+void finish_job_if_done(Turn& turn, Job& job) {
   const TaskCounts& counts = job.record.counts;
   if (is_terminal(job.record.state) || counts.waiting + counts.queued + counts.active > 0) return;
   if (counts.failed > 0 && !job.cancelling)
@@ -370,102 +357,68 @@ void Controller::finish_job_if_done(Job& job) {
     job.record.state = JobState::failed;
   else
     job.record.state = JobState::succeeded;
-  job.record.ended_at = now_;
+  job.record.ended_at = turn.now;
   if (job.record.state == JobState::succeeded)
     job.record.reason =
         counts.total() == 1 ? "its task succeeded" : fmt::format("all {} tasks succeeded", counts.total());
   else if (job.record.state == JobState::failed && counts.total() > 1)
     job.record.reason = fmt::format("{} of {} failed; first: {}", counts.failed,
                                     plural(counts.total(), "task"), job.record.reason);
-  event("job." + std::string(to_string(job.record.state)), &job, {}, std::nullopt,
-        fmt::format("{} {}: {}", job.record.name, to_string(job.record.state), job.record.reason));
-  touch(job);
-  ended_jobs_.push_back(job.record.id);
-  if (pool_of(job).record.deleting) unsettled_.insert(job.record.workspace + "/" + job.record.pool);
+  record_event(turn, "job." + std::string(to_string(job.record.state)), &job, {}, std::nullopt,
+               fmt::format("{} {}: {}", job.record.name, to_string(job.record.state), job.record.reason));
+  turn.effects.touch(job);
+  turn.effects.ended_jobs.push_back(job.record.id);
+  if (turn.state.pool_of(job).record.deleting)
+    turn.effects.unsettled.insert(job.record.workspace + "/" + job.record.pool);
 }
 
-Result<JobRecord> Controller::cancel(const Caller& caller, JobId id, const std::string& reason) {
-  const auto found = jobs_.find(id);
-  if (found == jobs_.end() || is_terminal(found->second.record.state)) {  // ended: there is nothing to stop
-    auto record = store_.job(id);
-    if (!record) return fail(record.error());
-    if (*record && (*record)->workspace == caller.workspace) return **record;
-    return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(id)),
-                "slipway job list shows the jobs");
-  }
+Result<JobRecord> on_cancel(Turn& turn, const Caller& caller, JobId id, const std::string& reason) {
+  const auto found = turn.state.jobs.find(id);
+  if (found == turn.state.jobs.end()) return fail(no_job(id));
   Job& job = found->second;
-  if (job.record.workspace != caller.workspace)
-    return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(id)),
-                "slipway job list shows the jobs");
+  if (job.record.workspace != caller.workspace) return fail(no_job(id));
   if (job.cancelling) return job.record;
   job.cancelling = true;
   job.record.state = JobState::stopping;
   job.record.reason = fmt::format("cancelled by {}{}{}", caller.name, reason.empty() ? "" : ": ", reason);
-  event("job.cancelling", &job, {}, std::nullopt, job.record.reason);
+  record_event(turn, "job.cancelling", &job, {}, std::nullopt, job.record.reason);
   for (std::uint32_t shape = 0; shape < job.shapes.size(); ++shape) {
     job.shapes[shape].groups.clear();
     job.shapes[shape].again.clear();
-    unqueue_if_empty(job, shape);
+    unqueue_if_empty(turn, job, shape);
   }
   for (std::uint32_t g = 0; g < job.groups.size(); ++g) {
     Group& group = job.groups[g];
-    end_rest(job, g, TaskState::cancelled);
+    end_rest(turn, job, g, TaskState::cancelled);
     if (!group.live) continue;
     std::vector<std::uint32_t> waiting;  // for another try
     for (auto& [index, task] : *group.live) {
       if (!task.attempt)
         waiting.push_back(index);
-      else if (!task.attempt->stopping)
-        stop_attempt(*task.attempt, EndReason::cancelled, job.record.reason);
+      else if (!task.attempt->is_stopping())
+        stop_attempt(turn, *task.attempt, {EndReason::cancelled, job.record.reason});
     }
     for (const std::uint32_t index : waiting)
-      end_task(job, group.live->at(index), TaskState::cancelled, job.record.reason);
+      end_task(turn, job, group.live->at(index), TaskState::cancelled, job.record.reason);
   }
-  touch(job);
-  finish_job_if_done(job);
+  turn.effects.touch(job);
+  finish_job_if_done(turn, job);
   return job.record;
 }
 
-Result<void> Controller::remove_job(const Caller& caller, JobId id) {
-  auto record = store_.job(id);
-  if (!record) return fail(record.error());
-  if (!*record || (*record)->workspace != caller.workspace)
-    return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(id)),
-                "slipway job list shows the jobs");
-  if (jobs_.contains(id))
+Result<void> remove_job(Turn& turn, const Caller& caller, const JobRecord& record) {
+  const JobId id = record.id;
+  if (turn.state.jobs.contains(id))
     return fail(ErrorCode::conflict,
                 fmt::format("{} cannot be deleted while it is {}", to_string(id),
-                            to_string(jobs_.at(id).record.state)),
+                            to_string(turn.state.jobs.at(id).record.state)),
                 fmt::format("cancel it first: slipway job cancel {}", to_string(id)));
-  changes_.jobs_removed.push_back(id);
-  event_in(caller.workspace, "job.deleted",
-           fmt::format("{} deleted {} ({})", caller.name, to_string(id), (*record)->name), {}, {});
-  outputs_.folders_removed.push_back(job_folder(caller.workspace, id));
-  outputs_.sources_changed = true;
+  turn.effects.changes.jobs_removed.push_back(id);
+  record_event_in(turn, caller.workspace, "job.deleted",
+                  fmt::format("{} deleted {} ({})", caller.name, to_string(id), record.name), {}, {});
+  turn.effects.outputs.folders_removed.push_back(job_folder(caller.workspace, id));
+  turn.effects.outputs.sources_changed = true;
   return {};
-}
-
-Result<JobRecord> Controller::find_job(const Caller& caller, const std::string& id_or_name) {
-  if (const auto id = parse_job_id(id_or_name)) {
-    auto record = store_.job(*id);
-    if (!record) return fail(record.error());
-    if (*record && (*record)->workspace == caller.workspace) return **record;
-    return fail(ErrorCode::not_found, fmt::format("there is no {}", id_or_name),
-                "slipway job list shows the jobs");
-  }
-  auto named =
-      store_.jobs({.workspace = caller.workspace, .state = {}, .name = id_or_name, .before = {}, .limit = 4});
-  if (!named) return fail(named.error());
-  if (named->empty())
-    return fail(ErrorCode::not_found, fmt::format("there is no job called '{}'", id_or_name.substr(0, 200)),
-                "slipway job list shows the jobs");
-  if (named->size() == 1) return named->front();
-  std::string ids;
-  for (const JobRecord& job : *named) ids += (ids.empty() ? "" : ", ") + to_string(job.id);
-  return fail(
-      ErrorCode::conflict,
-      fmt::format("several jobs are called {}: {}{}", id_or_name, ids, named->size() == 4 ? ", …" : ""),
-      "name it by its id");
 }
 
 }  // namespace slipway::control

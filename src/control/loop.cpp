@@ -1,5 +1,8 @@
 #include "control/loop.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -9,12 +12,30 @@
 namespace slipway::control {
 namespace {
 
-constexpr Duration probe_every{1'000'000};
+using namespace std::chrono_literals;
+
+constexpr Duration probe_every = 1s;
+// Reads run for about so long at a time, and are then held back nine times as long: a submit waits for one
+// slice at most, and for none nine times out of ten.
+constexpr auto reads_slice = 1ms;
+constexpr int turns_per_read = 9;
+
+Error inbox_full(std::string_view what) {
+  return {ErrorCode::unavailable,
+          fmt::format("too many {} wait already: the control loop takes a bounded number", what),
+          "try again in a second; what was answered before is done"};
+}
 
 }  // namespace
 
-Loop::Loop(Store& store, const Settings& settings, const Clock& clock, Effects& effects)
-    : store_(store), settings_(settings), clock_(clock), effects_(effects), seed_(random_seed()) {}
+Loop::Loop(Store& store, const Settings& settings, const Clock& clock, OutputHandler& outputs,
+           const InboxLimits& limits)
+    : store_(store),
+      settings_(settings),
+      clock_(clock),
+      outputs_(outputs),
+      limits_(limits),
+      seed_(random_seed()) {}
 
 Loop::~Loop() {
   {
@@ -36,25 +57,54 @@ void Loop::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Loop::post(Input input) {
+void Loop::change(Work work, Failed failed) {
   {
     std::unique_lock lock(mutex_);
-    if (inputs_.size() >= inputs_max && input.kind == Input::Kind::change) {
+    if (changes_ >= limits_.changes_max) {
       lock.unlock();
-      return input.failed(
-          {ErrorCode::unavailable, "too many requests wait already", "try again in a moment"});
+      return failed(inbox_full("changes"));
     }
-    inputs_.push_back(std::move(input));
+    ++changes_;
+    inputs_.push_back({std::move(work), std::move(failed), {}});
   }
   wake_.notify_one();
 }
 
-void Loop::change(Work work, Failed failed) {
-  post({Input::Kind::change, std::move(work), {}, std::move(failed)});
+void Loop::read(std::function<void(Controller&)> work, Failed failed) {
+  {
+    std::unique_lock lock(mutex_);
+    if (reads_.size() >= limits_.reads_max) {
+      lock.unlock();
+      return failed(inbox_full("questions"));
+    }
+    reads_.push_back({std::move(work), std::move(failed)});
+  }
+  wake_.notify_one();
 }
-void Loop::read(std::function<void(Controller&)> work) { post({Input::Kind::read, {}, std::move(work), {}}); }
+
+void Loop::snapshot(WithSnapshot then, Failed failed) {
+  std::shared_ptr<const Snapshot> current;
+  {
+    std::unique_lock lock(mutex_);
+    if (snapshot_ && snapshot_->turn == turn_) {
+      current = snapshot_;
+    } else if (snapshot_waiters_.size() >= limits_.reads_max) {
+      lock.unlock();
+      return failed(inbox_full("questions"));
+    } else {
+      snapshot_waiters_.emplace_back(std::move(then), std::move(failed));
+    }
+  }
+  if (current) return then(std::move(current));
+  wake_.notify_one();
+}
+
 void Loop::from_node(std::function<void(Controller&)> work) {
-  post({Input::Kind::node, {}, std::move(work), {}});
+  {
+    const std::lock_guard lock(mutex_);
+    inputs_.push_back({{}, {}, std::move(work)});
+  }
+  wake_.notify_one();
 }
 
 std::string Loop::degraded() const {
@@ -63,90 +113,141 @@ std::string Loop::degraded() const {
 }
 
 void Loop::stop_in_order(bool keep_running) {
-  if (keep_running) {
+  const auto stop_now = [this] {
     const std::lock_guard lock(mutex_);
     stop_ = true;
     wake_.notify_one();
-    return;
-  }
+  };
+  if (keep_running) return stop_now();
   change(
       [this](Controller& controller) {
         controller.begin_stop();
         stopping_in_order_ = true;
         return [] {};
       },
-      [this](const Error&) {  // nothing can be saved, so nothing can be ended in order either
-        const std::lock_guard lock(mutex_);
-        stop_ = true;
-        wake_.notify_one();
-      });
+      [stop_now](const Error&) { stop_now(); });  // nothing can be saved, so nothing can be ended in order
 }
 
 void Loop::run() {
   for (;;) {
     std::vector<Input> inputs;
+    bool is_due = false;
     {
       std::unique_lock lock(mutex_);
-      const auto ready = [&] { return !inputs_.empty() || stop_; };
-      std::optional<TimePoint> deadline =
+      const auto ready = [&] {
+        return !inputs_.empty() || stop_ || (has_reads() && Steady::now() >= reads_from_);
+      };
+      const std::optional<TimePoint> deadline =
           degraded_.empty() ? controller_->next_deadline() : clock_.now() + probe_every;
-      if (deadline)
-        wake_.wait_for(lock, std::max(Duration(0), *deadline - clock_.now()), ready);
+      std::optional<Duration> wait;
+      if (deadline) wait = std::max(Duration(0), *deadline - clock_.now());
+      if (has_reads())
+        wait =
+            std::min(wait.value_or(1s),
+                     std::chrono::ceil<Duration>(std::max(Steady::duration(0), reads_from_ - Steady::now())));
+      // A read that comes while nothing else is awaited may have to wait for its share: it sets a new
+      // deadline.
+      const bool knows_reads = has_reads();
+      const auto woken = [&] { return ready() || (!knows_reads && has_reads()); };
+      if (wait)
+        wake_.wait_for(lock, *wait, woken);
       else
-        wake_.wait(lock, ready);
+        wake_.wait(lock, woken);
       if (stop_) return;
       inputs.swap(inputs_);
+      changes_ = 0;
+      is_due = !degraded_.empty() || (deadline && clock_.now() >= *deadline);
     }
-    take_turn(std::move(inputs));
+    if (!inputs.empty() || is_due) take_turn(std::move(inputs));
+    run_reads();
     if (stopping_in_order_ && controller_->is_stopped()) return;
   }
 }
 
 void Loop::take_turn(std::vector<Input> inputs) {
   std::string problem = degraded();
-  if (!problem.empty()) {
-    if (store_.probe() && reload()) {
-      log::info("store.recovered");
-      const std::lock_guard lock(mutex_);
-      degraded_.clear();
-      problem.clear();
-    }
+  if (!problem.empty() && store_.probe() && reload()) {
+    log::info("store.recovered");
+    const std::lock_guard lock(mutex_);
+    degraded_.clear();
+    problem.clear();
   }
   std::vector<std::function<void()>> answers;
   std::vector<Failed> failed;
-  std::vector<std::function<void(Controller&)>> reads;
   controller_->set_now(clock_.now());
   for (Input& input : inputs) {
-    switch (input.kind) {
-      case Input::Kind::read: reads.push_back(std::move(input.plain)); break;
-      case Input::Kind::node:
-        if (problem.empty()) input.plain(*controller_);
-        break;
-      case Input::Kind::change:
-        if (!problem.empty()) {
-          input.failed({ErrorCode::unavailable,
-                        "nothing can be written down now, so no new work is taken: " + problem,
-                        "free some space where the data folder lies; the service goes on by itself"});
-        } else {
-          answers.push_back(input.work(*controller_));
-          failed.push_back(std::move(input.failed));
-        }
-        break;
-    }
-  }
-  if (problem.empty()) {
-    auto outputs = controller_->finish_turn();
-    if (outputs) {
-      effects_.carry_out(std::move(*outputs), *controller_);
-      for (const auto& answer : answers) answer();
+    if (input.from_node) {
+      if (problem.empty()) input.from_node(*controller_);
+    } else if (!problem.empty()) {
+      input.failed({ErrorCode::unavailable,
+                    "nothing can be written down now, so no new work is taken: " + problem,
+                    "free some space where the data folder lies; the service goes on by itself"});
     } else {
-      for (const Failed& tell : failed)
-        tell({ErrorCode::unavailable, "it could not be written down: " + outputs.error().what,
-              outputs.error().hint});
-      recover(outputs.error());
+      answers.push_back(input.work(*controller_));
+      failed.push_back(std::move(input.failed));
     }
   }
-  for (const auto& read : reads) read(*controller_);  // they see what was saved
+  if (problem.empty()) finish_turn(answers, failed);
+}
+
+void Loop::finish_turn(const std::vector<std::function<void()>>& answers, const std::vector<Failed>& failed) {
+  auto outputs = controller_->finish_turn();
+  if (!outputs) {
+    for (const Failed& notify : failed)
+      notify({ErrorCode::unavailable, "it could not be written down: " + outputs.error().what,
+              outputs.error().hint});
+    return recover(outputs.error());
+  }
+  end_turn();  // before anybody hears of it: who then asks for a snapshot gets one of this turn
+  outputs_.carry_out(std::move(*outputs), *controller_);
+  for (const auto& answer : answers) answer();
+}
+
+void Loop::end_turn() {
+  const std::lock_guard lock(mutex_);
+  ++turn_;
+}
+
+void Loop::run_reads() {
+  const auto begun = Steady::now();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!has_reads() || begun < reads_from_) return;
+  }
+  controller_->set_now(clock_.now());
+  publish_snapshot();
+  while (Steady::now() - begun < reads_slice) {
+    const auto read = next_read();
+    if (!read) break;
+    read->work(*controller_);
+  }
+  const auto ended = Steady::now();
+  reads_from_ = ended + turns_per_read * (ended - begun);
+}
+
+std::optional<Loop::Read> Loop::next_read() {
+  const std::lock_guard lock(mutex_);
+  if (reads_.empty()) return std::nullopt;
+  Read read = std::move(reads_.front());
+  reads_.pop_front();
+  return read;
+}
+
+void Loop::publish_snapshot() {
+  decltype(snapshot_waiters_) waiters;
+  auto made = std::make_shared<Snapshot>();
+  {
+    const std::lock_guard lock(mutex_);
+    waiters.swap(snapshot_waiters_);
+    made->turn = turn_;
+  }
+  if (waiters.empty()) return;
+  controller_->fill(*made);
+  {
+    const std::lock_guard lock(mutex_);
+    snapshot_ = made;
+  }
+  for (const auto& [then, failed] : waiters) then(made);
 }
 
 void Loop::recover(const Error& error) {
@@ -155,11 +256,11 @@ void Loop::recover(const Error& error) {
     const std::lock_guard lock(mutex_);
     degraded_ = error.what;
   }
-  effects_.cut_all_sessions("the service could not save its state");
+  outputs_.cut_all_sessions("the service could not save its state");
   reload();  // for reads; where that fails too, the old object answers them until a probe succeeds
 }
 
-// Also after a long time without a working store: the nodes get their grace to dial again from now on.
+// Also after a long time without a working store: nodes get their full grace period to connect again.
 bool Loop::reload() {
   auto loaded = Controller::load(store_, settings_, ++seed_, clock_.now());
   if (!loaded) {
@@ -167,6 +268,7 @@ bool Loop::reload() {
     return false;
   }
   controller_ = std::move(*loaded);
+  end_turn();
   return true;
 }
 

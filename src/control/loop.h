@@ -3,10 +3,19 @@
 // once, and then answers.
 //
 // When saving fails (a full disk), the turn's callers are told, the controller is loaded anew from the store,
-// every node's session is cut (they dial again and say what they know), and until a small write succeeds
-// again new work is refused while reads go on. It is the same road as a crash, taken on purpose.
-#include <atomic>
+// every node's session is cut (agents connect again and report what they know), and until a small write
+// succeeds the store is read-only: new work is refused while reads continue. It is the same path as after a
+// crash.
+//
+// The inbox is bounded for every kind of message:
+//   changes    10,000 wait at most; further ones are refused, to be tried again (HTTP 503 with Retry-After)
+//   reads      1,000 wait at most, refused likewise; together they get a tenth of the thread's time
+//   nodes      each session has a few messages here at most; beyond them its socket is not read
+//   (node_sessions.h) timers     are part of the controller and need no place in a queue: never refused,
+//   never dropped
+#include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -16,16 +25,22 @@
 
 #include "base/clock.h"
 #include "control/controller.h"
+#include "control/snapshot.h"
 #include "control/store.h"
 
 namespace slipway::control {
 
 // What the loop does to the world, called on its thread after each turn that was saved.
-class Effects {
+class OutputHandler {
  public:
-  virtual ~Effects() = default;
+  virtual ~OutputHandler() = default;
   virtual void carry_out(Outputs outputs, const Controller& controller) = 0;
   virtual void cut_all_sessions(const std::string& why) = 0;
+};
+
+struct InboxLimits {
+  std::size_t changes_max = 10'000;
+  std::size_t reads_max = 1'000;
 };
 
 class Loop {
@@ -33,19 +48,31 @@ class Loop {
   // Runs within a turn; what it returns is run (on the loop's thread) after the turn was saved.
   using Work = std::function<std::function<void()>(Controller&)>;
   using Failed = std::function<void(const Error&)>;
+  using WithSnapshot = std::function<void(std::shared_ptr<const Snapshot>)>;
 
-  Loop(Store& store, const Settings& settings, const Clock& clock, Effects& effects);
+  Loop(Store& store, const Settings& settings, const Clock& clock, OutputHandler& outputs,
+       const InboxLimits& limits = {});
   ~Loop();
   Result<void> start();  // loads, takes a first turn, starts the thread
 
-  // `failed` is called instead when the turn could not be saved, or is refused because nothing can be saved
-  // now or too much waits already. Thread-safe.
+  // `failed` is called instead when the turn could not be saved, or is refused because the store is read-only
+  // or the inbox is full. Thread-safe.
   void change(Work work, Failed failed);
-  // As change, but allowed while nothing can be saved: it must not change anything. Its answer waits for no
-  // save.
-  void read(std::function<void(Controller&)> work);
-  // From a node: dropped while nothing can be saved (its session is cut anyway). Thread-safe.
+
+  // For what only the control thread can answer: explanations, usage, trial evaluations. Runs between two
+  // turns, also while the store is read-only; it must not change anything. Thread-safe.
+  void read(std::function<void(Controller&)> work, Failed failed);
+
+  // Live state at least as new as every turn whose answers or events were sent before this call. Made by the
+  // loop's thread when somebody asks and a turn was taken since the last one, for all who wait; `then` runs
+  // there, or at once where nothing has changed. Thread-safe.
+  void snapshot(WithSnapshot then, Failed failed);
+
+  // From a node: dropped while the store is read-only (its session is cut anyway). Thread-safe.
   void from_node(std::function<void(Controller&)> work);
+
+  // Reads of what was saved, for one other thread; no turn is needed for them. Thread-safe.
+  Result<std::shared_ptr<ReadStore>> open_reader() { return store_.open_reader(); }
 
   std::string degraded() const;  // empty, or why nothing can be saved. Thread-safe.
   // Ends what runs and waits until it has ended, or leaves everything as it is; then stops the thread.
@@ -53,32 +80,47 @@ class Loop {
   void join();
 
  private:
+  using Steady = std::chrono::steady_clock;
   struct Input {
-    enum class Kind { change, read, node } kind;
-    Work work;
-    std::function<void(Controller&)> plain;
+    Work work;  // of a change
+    Failed failed;
+    std::function<void(Controller&)> from_node;
+  };
+  struct Read {
+    std::function<void(Controller&)> work;
     Failed failed;
   };
-  static constexpr std::size_t inputs_max = 100'000;
 
-  void post(Input input);
   void run();
   void take_turn(std::vector<Input> inputs);
+  void finish_turn(const std::vector<std::function<void()>>& answers, const std::vector<Failed>& failed);
+  void run_reads();
+  void publish_snapshot();
+  std::optional<Read> next_read();
+  bool has_reads() const { return !reads_.empty() || !snapshot_waiters_.empty(); }  // holds mutex_
+  void end_turn();
   void recover(const Error& error);
   bool reload();
 
   Store& store_;
   Settings settings_;
   const Clock& clock_;
-  Effects& effects_;
+  OutputHandler& outputs_;
+  InboxLimits limits_;
   std::unique_ptr<Controller> controller_;
   std::uint64_t seed_;
+  Steady::time_point reads_from_{};  // none before: they had their share
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<Input> inputs_;  // guarded by mutex_
-  std::string degraded_;       // guarded by mutex_
-  bool stop_ = false;          // guarded by mutex_
+  std::vector<Input> inputs_;                                      // guarded by mutex_
+  std::size_t changes_ = 0;                                        // of those inputs; guarded by mutex_
+  std::deque<Read> reads_;                                         // guarded by mutex_
+  std::vector<std::pair<WithSnapshot, Failed>> snapshot_waiters_;  // guarded by mutex_
+  std::shared_ptr<const Snapshot> snapshot_;                       // the last one made; guarded by mutex_
+  std::uint64_t turn_ = 0;                                         // turns taken; guarded by mutex_
+  std::string degraded_;                                           // guarded by mutex_
+  bool stop_ = false;                                              // guarded by mutex_
   bool stopping_in_order_ = false;
   std::jthread thread_;
 };

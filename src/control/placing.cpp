@@ -2,129 +2,94 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <queue>
-#include <tuple>
+#include <utility>
 
 #include "base/check.h"
-#include "control/controller.h"
+#include "control/accounting.h"
+#include "control/attempts.h"
+#include "control/elastic.h"
+#include "control/gpus.h"
+#include "control/jobs.h"
+#include "control/nodes.h"
+#include "control/placing.h"
+#include "control/scale.h"
+#include "control/task_state.h"
 #include "domain/gang.h"
 #include "domain/layout.h"
 
 namespace slipway::control {
-namespace {
 
-constexpr std::size_t specs_max = 256;     // parsed specs kept
-constexpr double behind_task_max = 0.010;  // seconds; longer ones are worth a question each
-constexpr double behind_seconds = 0.060;   // of work sent ahead to a node, at most
-constexpr std::size_t behind_max = 128;    // tasks sent ahead to a node, at most
+static bool apply_plan(Turn& turn, const std::string& pool_key, Pool& pool, sched::Plan plan);
+static void apply_placement(Turn& turn, Pool& pool, const sched::Placement& placement, bool is_prefetched);
+static void prefetch(Turn& turn, Pool& pool);
+static void place_on(Turn& turn, Pool& pool, Job& job, std::uint32_t s, const std::vector<NodeId>& nodes,
+                     bool is_prefetched);
 
-}  // namespace
-
-void Controller::remember_spec(JobId job, std::uint32_t group, std::shared_ptr<const TaskSpec> spec) {
-  specs_.emplace_front(std::pair{job, group}, std::move(spec));
-  specs_by_key_[{job, group}] = specs_.begin();
-  if (specs_.size() > specs_max) {
-    specs_by_key_.erase(specs_.back().first);
-    specs_.pop_back();
-  }
-}
-
-Result<std::shared_ptr<const TaskSpec>> Controller::spec_of(JobId job, std::uint32_t group) {
-  if (const auto found = specs_by_key_.find({job, group}); found != specs_by_key_.end()) {
-    specs_.splice(specs_.begin(), specs_, found->second);
-    return found->second->second;
-  }
-  std::shared_ptr<const TaskSpec> spec;
-  for (const NewJob& fresh : changes_.jobs_new)  // submitted in this very turn, so not in the store yet
-    if (fresh.job.id == job) spec = std::make_shared<const TaskSpec>(fresh.spec.tasks[group]);
-  if (!spec) {
-    auto stored = store_.task_spec(job, group);
-    if (!stored) return fail(stored.error());
-    spec = std::make_shared<const TaskSpec>(std::move(*stored));
-  }
-  remember_spec(job, group, spec);
-  return spec;
-}
-
-void Controller::place_ready() {
-  if (stopping_) return;
-  for (auto& entry : pools_) {
-    Pool& pool = entry.second;
+void place_ready(Turn& turn) {
+  if (turn.state.stopping) return;
+  for (auto& [key, pool] : turn.state.pools) {
     if (!pool.changed) continue;
     pool.changed = false;
-    const auto place = [&](const sched::Shape& shape, const sched::Turn& turn,
-                           const std::vector<NodeId>& nodes) {
-      Job& job = jobs_.at(turn.job);
-      const auto found = std::find_if(job.shapes.begin(), job.shapes.end(),
-                                      [&](const Shape& one) { return one.need == shape; });
-      place_on(pool, job, static_cast<std::uint32_t>(found - job.shapes.begin()), nodes, false);
-    };
-    const auto look_again =
-        sched::plan(pool,
-                    {now_, pool.record.policy.reserve_after.value_or(settings_.reserve_after),
-                     [&](NodeId node, const Resources& need) { return free_by(node, need); }},
-                    place);
-    if (look_again) timers_.insert({*look_again, TimerKind::look_again, {}, {}, entry.first});
-    place_behind(pool);
-    grow_elastic(entry.first, pool);
-    scale_by_demand(entry.first, pool);
+    // What exceeded a limit may not do so beside larger nodes.
+    if (std::exchange(pool.share_version, pool.capacity.share_version()) != pool.share_version)
+      pool.queue.unblock_all();
+    const Duration reserve_after = pool.record.policy.reserve_after.value_or(turn.settings.reserve_after);
+    while (apply_plan(turn, key, pool,
+                      sched::plan(pool.queue, pool.capacity, pool.sharing,
+                                  {turn.now, reserve_after, std::move(pool.reservation)})))
+      pool.queue.unblock_all();
+    if (turn.effects.store_problem) return;
+    prefetch(turn, pool);
+    grow_elastic(turn, key, pool);
+    scale_by_demand(turn, key, pool);
   }
 }
 
-// Short tasks are sent to a busy node a little ahead, so that it need not ask for the next one each time one
-// ends. Only what is first in the whole queue goes ahead, so nobody is overtaken; a node with tasks sent
-// ahead takes nothing else until they have begun, so that both sides count its room alike.
-void Controller::place_behind(Pool& pool) {
-  struct Place {  // the node with the fewest ahead is next, then the oldest
-    std::size_t ahead;
-    NodeId id;
-    std::size_t depth;
-    bool operator>(const Place& other) const { return std::tie(ahead, id) > std::tie(other.ahead, other.id); }
-  };
-  std::priority_queue<Place, std::vector<Place>, std::greater<>> places;
-  if (pool.record.slots_per_node > 0) return;  // the node itself does not count them
-  std::optional<std::pair<sched::Shape, sched::Turn>> looked_for;
-  while (const auto head = sched::first(pool, now_)) {
-    const sched::Shape& need = head->first;
-    Job& job = jobs_.at(head->second.job);
-    const auto shape = std::find_if(job.shapes.begin(), job.shapes.end(),
-                                    [&](const Shape& one) { return one.need == need; });
-    const std::uint32_t next = shape->again.empty() ? shape->groups.front() : shape->again.front().group;
-    if (job.groups[next].prepares || need.nodes != 1 || need.per_node.gpus > 0 || shape->seconds_mean < 0 ||
-        shape->seconds_mean > behind_task_max)
-      return;
-    if (looked_for != *head) {  // once for all tasks of this shape
-      looked_for = *head;
-      places = {};
-      pool.capacity.nodes().visit([&](NodeId id, const sched::Room&) {
-        const Node& node = nodes_.at(id);
-        if (!is_usable(node) || node.preparing > 0 || !fits(need.per_node, node.record.total) ||
-            pool.capacity.is_kept(id))
-          return;
-        const double slots = std::max(
-            1.0, static_cast<double>(node.record.total.cores) / std::max<Millicores>(1, need.per_node.cores));
-        const auto depth = std::min(
-            behind_max,
-            static_cast<std::size_t>(behind_seconds / std::max(shape->seconds_mean, 0.0005) * slots));
-        if (node.behind.size() < depth) places.push({node.behind.size(), id, depth});
-      });
-    }
-    if (places.empty()) return;
-    Place place = places.top();
-    places.pop();
-    place_on(pool, job, static_cast<std::uint32_t>(shape - job.shapes.begin()), {place.id}, true);
-    if (store_problem_) return;
-    if (++place.ahead < place.depth) places.push(place);
+// The only place where a plan takes effect. Returns whether the tasks took less than was planned: roles may
+// differ between the nodes of a gang, and a plan counts the largest part on each. Then more may fit.
+static bool apply_plan(Turn& turn, const std::string& pool_key, Pool& pool, sched::Plan plan) {
+  pool.reservation = std::move(plan.reservation);
+  const std::vector<NodeId> none;
+  const std::vector<NodeId>& reserved = pool.reservation ? pool.reservation->nodes : none;
+  const Resources per_node = pool.reservation ? pool.reservation->shape.per_node : Resources{};
+  if (reserved != pool.capacity.reserved_nodes() || per_node != pool.capacity.reserved_per_node())
+    pool.capacity.reserve(reserved, per_node);
+  bool took_less = false;
+  for (const sched::Placement& placement : plan.placements) {
+    apply_placement(turn, pool, placement, false);
+    if (turn.effects.store_problem) return false;
+    took_less = took_less || turn.state.jobs.at(placement.key.job).has_roles;
+  }
+  for (const sched::QueueKey& one : plan.at_limit) pool.queue.block(one.shape, one.key);
+  if (plan.next_at) turn.effects.timers.push_back({*plan.next_at, PlacingDue{pool_key}});
+  return took_less;
+}
+
+static void apply_placement(Turn& turn, Pool& pool, const sched::Placement& placement, bool is_prefetched) {
+  Job& job = turn.state.jobs.at(placement.key.job);
+  const auto shape = std::find_if(job.shapes.begin(), job.shapes.end(),
+                                  [&](const Shape& one) { return one.need == placement.shape; });
+  place_on(turn, pool, job, static_cast<std::uint32_t>(shape - job.shapes.begin()), placement.nodes,
+           is_prefetched);
+}
+
+// A node with prefetched tasks takes no others until they have begun, so that service and agent agree on
+// what is free there.
+static void prefetch(Turn& turn, Pool& pool) {
+  if (pool.record.slots_per_node > 0) return;  // the agent does not count slots
+  for (const sched::Placement& placement :
+       sched::plan_prefetch(pool.queue, pool.capacity, pool.sharing, turn.now)) {
+    apply_placement(turn, pool, placement, true);
+    if (turn.effects.store_problem) return;
   }
 }
 
-Controller::Task& Controller::take_next(Job& job, std::uint32_t s) {
+static Task& take_next(Turn& turn, Job& job, std::uint32_t s) {
   Shape& shape = job.shapes[s];
   if (!shape.again.empty()) {
     const TaskRef ref = shape.again.front();
     shape.again.pop_front();
-    return *find_task(ref);
+    return *turn.state.find_task(ref);
   }
   const std::uint32_t g = shape.groups.front();
   Group& group = job.groups[g];
@@ -137,78 +102,73 @@ Controller::Task& Controller::take_next(Job& job, std::uint32_t s) {
   return task;
 }
 
-void Controller::place_on(Pool& pool, Job& job, std::uint32_t s, std::vector<NodeId> nodes, bool behind) {
-  Task& task = take_next(job, s);
+static void place_on(Turn& turn, Pool& pool, Job& job, std::uint32_t s, const std::vector<NodeId>& nodes,
+                     bool is_prefetched) {
+  Task& task = take_next(turn, job, s);
   Group& group = job.groups[task.record.ref.group];
-  if (job.shapes[s].groups.empty() && job.shapes[s].again.empty())
-    pool.queue.remove(job.shapes[s].need, job.turn);
-  else
-    pool.queue.renew(job.shapes[s].need, job.turn, now_);  // it moves on: its wait begins anew
-  recount(job, group, TaskState::queued, TaskState::starting);
-  task.record.state = TaskState::starting;
+  pool.queue.take_one(job.shapes[s].need, job.priority_key, turn.now);
+  task.record.state = TaskState::queued;  // also where it has no row of its own yet
+  advance(task.record.state, TaskPlaced{});
+  recount(turn, job, group, TaskState::queued, task.record.state);
   task.record.reason.clear();
   ++task.record.attempts;
 
   task.attempt = std::make_unique<Attempt>();
   Attempt& attempt = *task.attempt;
   attempt.record.key = {task.record.ref, task.record.attempts};
-  const auto spec = spec_of(job.record.id, task.record.ref.group);
+  const auto spec = spec_of(turn, job.record.id, task.record.ref.group);
   if (!spec) {
-    store_problem_ = spec.error();
+    turn.effects.store_problem = spec.error();
     return;
   }
-  if ((*spec)->is_elastic()) {
-    nodes = widened(pool, **spec, std::move(nodes), more_allowed(pool, **spec, job.turn));
-    if (nodes.size() < (*spec)->nodes) elastic_.insert(attempt.record.key);
-  }
+  if ((*spec)->is_elastic() && nodes.size() < (*spec)->nodes) turn.state.elastic.insert(attempt.record.key);
   attempt.record.nodes = nodes;
-  attempt.record.placed_at = now_;
+  attempt.record.placed_at = turn.now;
   attempt.record.is_launched = !launch::needs_preparing(**spec);
-  attempt.released.assign(nodes.size(), false);
-  attempt.holds.assign(nodes.size(), false);
-  attempt.shares.assign(nodes.size(), 0);
-  attempt.prepared.assign(nodes.size(), attempt.record.is_launched);
   attempt.record.gpus.resize(nodes.size());
   fill_processes(attempt, **spec);
-  pool.sharing.start(job.turn);
+  pool.sharing.start(job.priority_key);
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
-    Node& node = nodes_.at(nodes[n]);
+    Node& node = turn.state.nodes.at(nodes[n]);
     attempt.record.node_names.push_back(node.record.name);
-    charge(pool, attempt, n, now_);
+    charge(turn, pool, attempt, n, turn.now);
     node.attempts.insert(attempt.record.key);
     node.preparing += !attempt.record.is_launched;
-    for (std::uint32_t gpu = 0; gpu < job.shapes[s].need.per_node.gpus; ++gpu)
-      attempt.record.gpus[n].push_back(node.gpus_free.extract(node.gpus_free.begin()).value());
-    if (behind)
-      put_behind(node, attempt);
+    attempt.record.gpus[n] = grant_gpus(node, job.shapes[s].need.per_node.gpus);
+    if (is_prefetched)
+      put_prefetched(turn, node, attempt);
     else
-      hold_room(node, attempt);
-    refresh_node(node);
+      hold_capacity(turn, node, attempt);
+    refresh_node(turn, node);
   }
-  touch(task);
-  touch(attempt);
+  turn.effects.touch(task);
+  turn.effects.touch(attempt);
   if (!attempt.record.is_launched) {
-    timers_.insert({now_ + (*spec)->start_timeout, TimerKind::start_timeout, attempt.record.key, {}, {}});
-    std::vector<PrepareOrder> orders = preparing_orders_of(attempt);
+    advance(attempt, PrepareSent{});
+    turn.effects.timers.push_back({turn.now + (*spec)->start_timeout, StartTimeout{attempt.record.key}});
+    std::vector<PrepareOrder> orders = preparing_orders_of(turn, attempt);
     for (std::uint32_t n = 0; n < orders.size(); ++n)
-      orders_to(nodes_.at(nodes[n])).prepare.push_back(std::move(orders[n]));
+      orders_to(turn, turn.state.nodes.at(nodes[n])).prepare.push_back(std::move(orders[n]));
     return;
   }
-  const std::vector<StartOrder> orders = orders_of(attempt);
-  if (store_problem_) return;
+  advance(attempt, StartSent{});
+  const std::vector<StartOrder> orders = orders_of(turn, attempt);
+  if (turn.effects.store_problem) return;
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
-    orders_to(nodes_.at(nodes[n])).start.push_back(orders[n]);
-    nodes_.at(nodes[n]).outbox.start.back().behind = behind;
+    std::vector<StartOrder>& start = orders_to(turn, turn.state.nodes.at(nodes[n])).start;
+    start.push_back(orders[n]);
+    start.back().behind = is_prefetched;
   }
 }
 
-void Controller::fill_processes(Attempt& attempt, const TaskSpec& spec) {
-  const std::vector<Member> members = gang_of(spec, static_cast<std::uint32_t>(attempt.record.nodes.size()));
+void fill_processes(Attempt& attempt, const TaskSpec& spec) {
+  const std::vector<slipway::Member> members =
+      gang_of(spec, static_cast<std::uint32_t>(attempt.record.nodes.size()));
   attempt.processes_left = static_cast<std::uint32_t>(members.size());
   attempt.processes.reserve(members.size());
-  attempt.needs.assign(attempt.record.nodes.size(), {});
-  for (const Member& member : members)
-    attempt.needs[member.node] = attempt.needs[member.node] + member.resources;
+  attempt.members.resize(attempt.record.nodes.size());
+  for (const slipway::Member& member : members)
+    attempt.members[member.node].granted = attempt.members[member.node].granted + member.resources;
   for (std::uint32_t rank = 0; rank < members.size(); ++rank) {
     Process& process = attempt.processes.emplace_back();
     process.node = members[rank].node;
@@ -219,18 +179,17 @@ void Controller::fill_processes(Attempt& attempt, const TaskSpec& spec) {
   }
 }
 
-std::vector<StartOrder> Controller::orders_of(const Attempt& attempt) {
-  const auto spec = spec_of(attempt.record.key.task.job, attempt.record.key.task.group);
+std::vector<StartOrder> orders_of(Turn& turn, const Attempt& attempt) {
+  const auto spec = spec_of(turn, attempt.record.key.task.job, attempt.record.key.task.group);
   if (!spec) {
-    store_problem_ = spec.error();
+    turn.effects.store_problem = spec.error();
     return {};
   }
-  return launch::launch(**spec, placement_of(attempt, **spec));
+  return launch::launch(**spec, placement_of(turn, attempt, **spec));
 }
 
-// The mounts of a pool and of a task, where they lie.
-std::vector<View::Place> Controller::places_of(const PoolRecord& pool, const std::vector<Mount>& own,
-                                               std::optional<JobId> job) const {
+std::vector<View::Place> places_of(const State& state, const PoolRecord& pool, const std::vector<Mount>& own,
+                                   std::optional<JobId> job) {
   std::vector<View::Place> places;
   const auto add = [&](const Mount& mount) {
     if (mount.kind == MountKind::shared && !job) return;  // a start task has no job
@@ -241,10 +200,10 @@ std::vector<View::Place> Controller::places_of(const PoolRecord& pool, const std
     place.read_only = mount.read_only;
     switch (mount.kind) {
       case MountKind::datastore: {
-        const auto known = datastores_.find({pool.workspace, mount.what});
-        const bool has_path = known != datastores_.end() && !known->second.path.empty();
+        const auto known = state.datastores.find({pool.workspace, mount.what});
+        const bool has_path = known != state.datastores.end() && !known->second.path.empty();
         place.source = has_path ? known->second.path : datastore_folder(pool.workspace, mount.what);
-        if (known != datastores_.end()) {
+        if (known != state.datastores.end()) {
           place.url = known->second.url;
           place.key = known->second.key;
         }
@@ -264,26 +223,29 @@ std::vector<View::Place> Controller::places_of(const PoolRecord& pool, const std
   return places;
 }
 
-launch::Placement Controller::placement_of(const Attempt& attempt, const TaskSpec& spec) {
+launch::Placement placement_of(Turn& turn, const Attempt& attempt, const TaskSpec& spec) {
   const AttemptKey& key = attempt.record.key;
-  Job& job = jobs_.at(key.task.job);
+  Job& job = turn.state.jobs.at(key.task.job);
   launch::Placement placement{
       key, job.record.workspace, name_of(job, key.task), job.record.source, {}, attempt.record.secret, {}};
+  placement.cpu_limit = cores_off_reason(turn.state.pool_of(job).record,
+                                         turn.state.nodes.at(attempt.record.nodes.front()).record)
+                            .empty();
   if (!spec.mount_root.empty()) {
-    const PoolRecord& pool = pool_of(job).record;
-    placement.places =
-        places_of(pool.mount_root == spec.mount_root ? pool : PoolRecord{.workspace = pool.workspace},
-                  spec.mounts, key.task.job);
+    const PoolRecord& pool = turn.state.pool_of(job).record;
+    placement.places = places_of(
+        turn.state, pool.mount_root == spec.mount_root ? pool : PoolRecord{.workspace = pool.workspace},
+        spec.mounts, key.task.job);
   }
   for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n) {
-    const auto node = nodes_.find(attempt.record.nodes[n]);
+    const auto node = turn.state.nodes.find(attempt.record.nodes[n]);
     placement.nodes.push_back(
-        {attempt.record.node_names[n], node == nodes_.end() ? "" : node->second.record.address,
+        {attempt.record.node_names[n], node == turn.state.nodes.end() ? "" : node->second.record.address,
          attempt.record.gpus[n],
          n < attempt.record.ports.size() ? attempt.record.ports[n] : std::vector<std::uint16_t>(),
-         node == nodes_.end() ? "" : node->second.record.host, attempt.record.has_left(n),
-         node == nodes_.end() ? 0 : node->second.record.total.gpus,
-         node != nodes_.end() && node->second.record.shares_storage});
+         node == turn.state.nodes.end() ? "" : node->second.record.host, attempt.record.has_left(n),
+         node == turn.state.nodes.end() ? GpuIndices() : node->second.record.gpu_indices,
+         node != turn.state.nodes.end() && node->second.record.shares_storage});
   }
   return placement;
 }

@@ -3,7 +3,15 @@
 
 #include <algorithm>
 
-#include "control/controller.h"
+#include "control/accounting.h"
+#include "control/attempts.h"
+#include "control/gpus.h"
+#include "control/jobs.h"
+#include "control/nodes.h"
+#include "control/pools.h"
+#include "control/resize_state.h"
+#include "control/scale.h"
+#include "control/start_tasks.h"
 #include "control/wording.h"
 #include "domain/layout.h"
 
@@ -39,28 +47,29 @@ Result<void> check_bounds(const PoolRecord& pool) {
 }
 
 // What a request says of settings, over those there are.
-void apply(const PoolRequest& wish, PoolRecord& pool) {
+void apply(const PoolRequest& request, PoolRecord& pool) {
   const auto set = [](const auto& from, auto& to) {
     if (from) to = *from;
   };
-  set(wish.overcommit, pool.overcommit);
-  set(wish.lost_after, pool.lost_after);
-  set(wish.fill, pool.fill);
-  set(wish.slots_per_node, pool.slots_per_node);
-  set(wish.idle_timeout, pool.idle_timeout);
-  set(wish.notice, pool.notice);
-  set(wish.start_task, pool.start_task);
-  set(wish.tags, pool.tags);
-  set(wish.mount_root, pool.mount_root);
-  set(wish.mounts, pool.mounts);
-  set(wish.evictions, pool.evictions);
-  set(wish.resize_timeout, pool.resize.timeout);
-  set(wish.dedicated, pool.target.dedicated);
-  set(wish.low_priority, pool.target.low_priority);
-  set(wish.autoscale, pool.autoscale);
-  if (!wish.autoscale && (wish.min || wish.max)) pool.autoscale.by = ScaleBy::demand;
-  set(wish.min, pool.autoscale.min);
-  set(wish.max, pool.autoscale.max);
+  set(request.overcommit, pool.overcommit);
+  set(request.lost_after, pool.lost_after);
+  set(request.fill, pool.fill);
+  set(request.slots_per_node, pool.slots_per_node);
+  set(request.cpu_limit, pool.cpu_limit);
+  set(request.idle_timeout, pool.idle_timeout);
+  set(request.notice, pool.notice);
+  set(request.start_task, pool.start_task);
+  set(request.tags, pool.tags);
+  set(request.mount_root, pool.mount_root);
+  set(request.mounts, pool.mounts);
+  set(request.evictions, pool.evictions);
+  set(request.resize_timeout, pool.resize.timeout);
+  set(request.dedicated, pool.target.dedicated);
+  set(request.low_priority, pool.target.low_priority);
+  set(request.autoscale, pool.autoscale);
+  if (!request.autoscale && (request.min || request.max)) pool.autoscale.by = ScaleBy::demand;
+  set(request.min, pool.autoscale.min);
+  set(request.max, pool.autoscale.max);
 }
 
 std::string asked_for(const PoolRecord& pool) {
@@ -72,7 +81,7 @@ std::string asked_for(const PoolRecord& pool) {
 }  // namespace
 
 // Checks what cannot be, and completes what follows from the rest.
-Result<void> Controller::complete_pool(PoolRecord& pool, const PoolRequest& wish) const {
+static Result<void> complete_pool(const Turn& turn, PoolRecord& pool, const PoolRequest& request) {
   const bool local = pool.provisioner == "local";
   if (!local && (pool.target.total() > 0 || pool.autoscale.by != ScaleBy::hand))
     return fail(ErrorCode::invalid,
@@ -84,7 +93,7 @@ Result<void> Controller::complete_pool(PoolRecord& pool, const PoolRequest& wish
         ErrorCode::invalid,
         fmt::format("logs '{}' of the start task is not under the pool's mount root", pool.start_task.logs),
         "begin it with the mount_root");
-  if (wish.autoscale || wish.min || wish.max) {
+  if (request.autoscale || request.min || request.max) {
     if (auto bounds = check_bounds(pool); !bounds) return bounds;
     if (auto sound = check_formula(pool.autoscale); !sound) return sound;
   }
@@ -100,73 +109,80 @@ Result<void> Controller::complete_pool(PoolRecord& pool, const PoolRequest& wish
       pool.target.low_priority = std::min(pool.target.low_priority, scale.max - pool.target.dedicated);
     }
   }
-  return check_machine(pool, settings_.machine.total);
+  return check_machine(pool, turn.settings.machine.total);
 }
 
-Result<PoolView> Controller::create_pool(const Caller& caller, const PoolRequest& wish) {
-  if (auto named = validate_name("pool", wish.name); !named) return fail(named.error());
-  const std::string key = caller.workspace + "/" + wish.name;
-  if (pools_.contains(key))
-    return fail(ErrorCode::conflict, fmt::format("pool {} exists already", wish.name),
-                fmt::format("slipway pool show {}, or choose another name", wish.name));
+Result<PoolView> create_pool(Turn& turn, const Caller& caller, const PoolRequest& request) {
+  if (auto named = validate_name("pool", request.name); !named) return fail(named.error());
+  const std::string key = caller.workspace + "/" + request.name;
+  if (turn.state.pools.contains(key))
+    return fail(ErrorCode::conflict, fmt::format("pool {} exists already", request.name),
+                fmt::format("slipway pool show {}, or choose another name", request.name));
   PoolRecord record;
   record.workspace = caller.workspace;
-  record.name = wish.name;
-  record.provisioner = wish.provisioner.empty() ? "local" : wish.provisioner;
+  record.name = request.name;
+  record.provisioner = request.provisioner.empty() ? "local" : request.provisioner;
   if (record.provisioner != "local" && record.provisioner != "none")
     return fail(ErrorCode::invalid, fmt::format("there is no provisioner '{}'", record.provisioner),
                 "the provisioners are local (nodes of this machine) and none (nodes join by themselves)");
   const bool local = record.provisioner == "local";
-  const bool scales = wish.autoscale || wish.max;
-  record.target.dedicated = local && !wish.low_priority && !scales ? 1 : 0;
-  record.created_at = now_;
-  apply(wish, record);
-  record.deallocation = wish.deallocation.value_or(Deallocation::requeue);
+  const bool scales = request.autoscale || request.max;
+  record.target.dedicated = local && !request.low_priority && !scales ? 1 : 0;
+  record.created_at = turn.now;
+  apply(request, record);
+  record.deallocation = request.deallocation.value_or(Deallocation::requeue);
   if (local) {
     // By default the nodes of a pool share the machine evenly, in whole cores.
     const std::uint32_t share = std::max({1u, record.target.total(), record.autoscale.max});
-    record.per_node.cores =
-        wish.cores_per_node.value_or(std::max(1000u, settings_.machine.total.cores / share / 1000 * 1000));
-    record.per_node.memory = wish.memory_per_node.value_or(settings_.machine.total.memory / share);
-    record.per_node.gpus = wish.gpus_per_node.value_or(settings_.machine.total.gpus / share);
+    record.per_node.cores = request.cores_per_node.value_or(
+        std::max(1000u, turn.settings.machine.total.cores / share / 1000 * 1000));
+    record.per_node.memory = request.memory_per_node.value_or(turn.settings.machine.total.memory / share);
+    record.per_node.gpus = request.gpus_per_node.value_or(
+        std::min(gpus_unpromised(turn, key) / share, request.gpus_per_node_max.value_or(UINT32_MAX)));
+    if (auto gpus = check_gpus(turn, record); !gpus) return fail(gpus.error());
+  } else if (request.gpus_per_node.value_or(0) > 0) {
+    return fail(ErrorCode::invalid,
+                fmt::format("pool {} has no provisioner that could assign GPUs", request.name),
+                "leave --gpus-per-node out: machines that join bring their own");
   }
-  if (auto complete = complete_pool(record, wish); !complete) return fail(complete.error());
-  if (wish.policy)
-    if (auto shared = change_policy(caller, record, *wish.policy); !shared) return fail(shared.error());
-  record.resize.state = record.target.total() > 0 ? ResizeState::resizing : ResizeState::steady;
-  record.resize.since = now_;
-  Pool& pool = pools_[key];
+  if (auto complete = complete_pool(turn, record, request); !complete) return fail(complete.error());
+  if (request.policy)
+    if (auto shared = change_policy(turn, caller, record, *request.policy); !shared)
+      return fail(shared.error());
+  if (record.target.total() > 0) advance(record.resize.state, ResizeRequested{});
+  record.resize.since = turn.now;
+  Pool& pool = turn.state.pools[key];
   pool.record = std::move(record);
-  set_policy(pool);
-  begin_watching(key, pool);
-  touch(pool);
-  event_in(caller.workspace, "pool.created",
-           fmt::format("{} made pool {} with {}", caller.name, wish.name, asked_for(pool.record)), {},
-           wish.name);
+  set_policy(turn, pool);
+  begin_watching(turn, key, pool);
+  turn.effects.touch(pool);
+  record_event_in(turn, caller.workspace, "pool.created",
+                  fmt::format("{} made pool {} with {}", caller.name, request.name, asked_for(pool.record)),
+                  {}, request.name);
   remember(pool, fmt::format("made by {}", caller.name));
-  settle_pool(key, pool);
-  return view(pool);
+  settle_pool(turn, key, pool);
+  return pool_view(turn, pool);
 }
 
-Result<PoolView> Controller::resize_pool(const Caller& caller, const std::string& name,
-                                         const PoolRequest& wish) {
+Result<PoolView> resize_pool(Turn& turn, const Caller& caller, const std::string& name,
+                             const PoolRequest& request) {
   const std::string key = caller.workspace + "/" + name;
-  const auto found = pools_.find(key);
-  if (found == pools_.end()) return fail(no_pool(name));
+  const auto found = turn.state.pools.find(key);
+  if (found == turn.state.pools.end()) return fail(no_pool(name));
   Pool& pool = found->second;
-  if (wish.cores_per_node || wish.memory_per_node || !wish.provisioner.empty() ||
-      (!wish.name.empty() && wish.name != name))
+  if (request.cores_per_node || request.memory_per_node || request.gpus_per_node ||
+      !request.provisioner.empty() || (!request.name.empty() && request.name != name))
     return fail(ErrorCode::invalid,
                 fmt::format("the name, provisioner and node size of pool {} are fixed", name),
                 "make another pool");
   PoolRecord record = pool.record;
-  apply(wish, record);
+  apply(request, record);
   if (record.autoscale.by != pool.record.autoscale.by && record.autoscale.by == ScaleBy::demand &&
-      !wish.autoscale)
+      !request.autoscale)
     record.autoscale.dedicated_max = 0;
-  if (auto complete = complete_pool(record, wish); !complete) return fail(complete.error());
-  const bool resizes = wish.dedicated || wish.low_priority;
-  if (resizes && record.autoscale.by != ScaleBy::hand && !wish.autoscale)
+  if (auto complete = complete_pool(turn, record, request); !complete) return fail(complete.error());
+  const bool resizes = request.dedicated || request.low_priority;
+  if (resizes && record.autoscale.by != ScaleBy::hand && !request.autoscale)
     return fail(ErrorCode::conflict,
                 fmt::format("pool {} is sized by {}, not by hand", name, to_string(record.autoscale.by)),
                 fmt::format("slipway pool autoscale {} --off, then resize it", name));
@@ -174,43 +190,46 @@ Result<PoolView> Controller::resize_pool(const Caller& caller, const std::string
     return fail(
         ErrorCode::conflict,
         fmt::format("pool {} is being resized to {} since {} s, asked by {}", name, asked_for(pool.record),
-                    (now_ - pool.record.resize.since).count() / 1'000'000, pool.record.resize.asked_by),
+                    (turn.now - pool.record.resize.since).count() / 1'000'000, pool.record.resize.asked_by),
         fmt::format(
             "wait until slipway pool show {0} says steady, or stop it: slipway pool resize {0} --stop",
             name));
-  if (wish.policy)
-    if (auto shared = change_policy(caller, record, *wish.policy); !shared) return fail(shared.error());
-  const bool rescaled = wish.autoscale || wish.min || wish.max;
+  if (request.policy)
+    if (auto shared = change_policy(turn, caller, record, *request.policy); !shared)
+      return fail(shared.error());
+  const bool rescaled = request.autoscale || request.min || request.max;
   const bool changed = record.target != pool.record.target;
   pool.record = std::move(record);
-  set_policy(pool);
-  begin_watching(key, pool);
-  touch(pool);
+  if (request.start_task) pool.start_failures = 0;  // it is another one
+  set_policy(turn, pool);
+  begin_watching(turn, key, pool);
+  turn.effects.touch(pool);
   if (rescaled) {
-    event_in(caller.workspace, "pool.autoscale",
-             fmt::format("{} set pool {} to be sized by {}", caller.name, name,
-                         to_string(pool.record.autoscale.by)),
-             {}, name);
-    pool.evaluate_at = now_;
+    record_event_in(turn, caller.workspace, "pool.autoscale",
+                    fmt::format("{} set pool {} to be sized by {}", caller.name, name,
+                                to_string(pool.record.autoscale.by)),
+                    {}, name);
+    pool.evaluate_at = turn.now;
     pool.changed = true;
-    timers_.insert({now_, TimerKind::evaluate, {}, {}, key});
+    turn.effects.timers.push_back({turn.now, AutoscaleDue{key}});
   }
   if (changed || resizes) {
     const std::string why = fmt::format("resized to {} by {}", asked_for(pool.record), caller.name);
-    event_in(caller.workspace, "pool.resized",
-             fmt::format("{} resized pool {} to {}", caller.name, name, asked_for(pool.record)), {}, name);
-    begin_resize(key, pool, wish.deallocation.value_or(Deallocation::requeue), caller.name, why);
+    record_event_in(turn, caller.workspace, "pool.resized",
+                    fmt::format("{} resized pool {} to {}", caller.name, name, asked_for(pool.record)), {},
+                    name);
+    begin_resize(turn, key, pool, request.deallocation.value_or(Deallocation::requeue), caller.name, why);
   }
-  settle_pool(key, pool);
-  return view(pool);
+  settle_pool(turn, key, pool);
+  return pool_view(turn, pool);
 }
 
-Result<PoolView> Controller::stop_resize(const Caller& caller, const std::string& name) {
+Result<PoolView> stop_resize(Turn& turn, const Caller& caller, const std::string& name) {
   const std::string key = caller.workspace + "/" + name;
-  const auto found = pools_.find(key);
-  if (found == pools_.end()) return fail(no_pool(name));
+  const auto found = turn.state.pools.find(key);
+  if (found == turn.state.pools.end()) return fail(no_pool(name));
   Pool& pool = found->second;
-  if (pool.record.resize.state == ResizeState::steady)
+  if (!next(pool.record.resize.state, ResizeStopped{}))
     return fail(ErrorCode::conflict, fmt::format("pool {} is not being resized", name),
                 "there is nothing to stop");
   if (pool.record.autoscale.by != ScaleBy::hand)
@@ -220,34 +239,35 @@ Result<PoolView> Controller::stop_resize(const Caller& caller, const std::string
                 fmt::format("slipway pool autoscale {} --off", name));
   // Nodes that only wait for their tasks stay; what the pool has now is what it should have.
   for (const NodeId id : pool.members) {
-    Node& node = nodes_.at(id);
+    Node& node = turn.state.nodes.at(id);
     if (node.record.leaving && !node.record.evict_by && !node.attempts.empty() &&
         (node.record.leaving == Deallocation::task_completion ||
          node.record.leaving == Deallocation::retained_data)) {
       node.record.leaving.reset();
       ++pool.present.of(node.record.low_priority);
-      refresh_node(node, "the resize was stopped");
+      refresh_node(turn, node, "the resize was stopped");
     }
   }
   const NodeCounts wanted = pool.record.target;
   pool.record.target = pool.present;
-  pool.record.resize.state = ResizeState::steady;
+  advance(pool.record.resize.state, ResizeStopped{});
   pool.record.resize.errors.push_back(
       {"ResizeStopped", fmt::format("{} stopped the resize to {} nodes at {}", caller.name, wanted.total(),
                                     pool.present.total())});
-  touch(pool);
-  event_in(caller.workspace, "pool.resize_stopped", pool.record.resize.errors.back().text, {}, name);
+  turn.effects.touch(pool);
+  record_event_in(turn, caller.workspace, "pool.resize_stopped", pool.record.resize.errors.back().text, {},
+                  name);
   remember(pool, pool.record.resize.errors.back().text);
-  return view(pool);
+  return pool_view(turn, pool);
 }
 
-Result<void> Controller::delete_pool(const Caller& caller, const std::string& name, bool force) {
-  const auto found = pools_.find(caller.workspace + "/" + name);
-  if (found == pools_.end()) return fail(no_pool(name));
+Result<void> delete_pool(Turn& turn, const Caller& caller, const std::string& name, bool force) {
+  const auto found = turn.state.pools.find(caller.workspace + "/" + name);
+  if (found == turn.state.pools.end()) return fail(no_pool(name));
   std::vector<JobId> jobs;
   std::vector<std::string> named;
   std::uint64_t running = 0;
-  for (const auto& [id, job] : jobs_) {
+  for (const auto& [id, job] : turn.state.jobs) {
     if (job.record.pool != name || job.record.workspace != caller.workspace || is_terminal(job.record.state))
       continue;
     jobs.push_back(id);
@@ -263,103 +283,108 @@ Result<void> Controller::delete_pool(const Caller& caller, const std::string& na
                             "pool delete {} --force",
                             named.front(), name));
   for (const JobId id : jobs)
-    if (auto cancelled = cancel(caller, id, fmt::format("pool {} was deleted by {}", name, caller.name));
+    if (auto cancelled =
+            on_cancel(turn, caller, id, fmt::format("pool {} was deleted by {}", name, caller.name));
         !cancelled)
       return fail(cancelled.error());
-  event_in(caller.workspace, "pool.deleted",
-           jobs.empty() ? fmt::format("{} deleted pool {}", caller.name, name)
-                        : fmt::format("{} deleted pool {} and stopped {}", caller.name, name, listed),
-           {}, name);
+  record_event_in(turn, caller.workspace, "pool.deleted",
+                  jobs.empty() ? fmt::format("{} deleted pool {}", caller.name, name)
+                               : fmt::format("{} deleted pool {} and stopped {}", caller.name, name, listed),
+                  {}, name);
   Pool& pool = found->second;
   pool.record.target = {};
   pool.record.autoscale = {};
   pool.record.evictions = {};
   pool.record.deleting = true;
-  touch(pool);
+  turn.effects.touch(pool);
   const std::vector<NodeId> members(pool.members.begin(), pool.members.end());
   for (const NodeId id : members)
-    leave_pool(nodes_.at(id), Deallocation::requeue, fmt::format("pool {} was deleted", name));
-  remove_pool_if_empty(found->first);
+    leave_pool(turn, turn.state.nodes.at(id), Deallocation::requeue,
+               fmt::format("pool {} was deleted", name));
+  remove_pool_if_empty(turn, found->first);
   return {};
 }
 
-// A pool that is being deleted goes with its last job: until then their tasks need its queue.
-void Controller::remove_pool_if_empty(const std::string& key) {
-  const auto found = pools_.find(key);
-  if (found == pools_.end() || !found->second.record.deleting || !found->second.members.empty()) return;
+void remove_pool_if_empty(Turn& turn, const std::string& key) {
+  const auto found = turn.state.pools.find(key);
+  if (found == turn.state.pools.end() || !found->second.record.deleting || !found->second.members.empty())
+    return;
   const PoolRecord record = found->second.record;
-  for (const auto& [id, job] : jobs_)
+  for (const auto& [id, job] : turn.state.jobs)
     if (job.record.pool == record.name && job.record.workspace == record.workspace &&
         !is_terminal(job.record.state))
       return;
-  dirty_pools_.erase(key);  // first: the key may be that of what goes
-  pools_.erase(found);
-  changes_.pools_removed.emplace_back(record.workspace, record.name);
+  turn.effects.dirty_pools.erase(key);  // first: the key may be that of what goes
+  turn.state.pools.erase(found);
+  turn.effects.changes.pools_removed.emplace_back(record.workspace, record.name);
   const auto of_it = [&](const auto& one) {
     return one.workspace == record.workspace && one.name == record.name;
   };
   const auto about_it = [&](const auto& one) {
     return one.workspace == record.workspace && one.pool == record.name;
   };
-  std::erase_if(changes_.pools, of_it);
-  std::erase_if(changes_.moments, about_it);
-  std::erase_if(changes_.samples, about_it);
+  std::erase_if(turn.effects.changes.pools, of_it);
+  std::erase_if(turn.effects.changes.moments, about_it);
+  std::erase_if(turn.effects.changes.samples, about_it);
 }
 
-Result<PoolView> Controller::pool(const Caller& caller, const std::string& name) const {
-  const auto found = pools_.find(caller.workspace + "/" + name);
-  if (found == pools_.end()) return fail(no_pool(name));
-  return view(found->second);
+Result<PoolView> show_pool(const Turn& turn, const Caller& caller, const std::string& name) {
+  const auto found = turn.state.pools.find(caller.workspace + "/" + name);
+  if (found == turn.state.pools.end()) return fail(no_pool(name));
+  return pool_view(turn, found->second);
 }
 
-std::vector<PoolView> Controller::pools(const Caller& caller) const {
+std::vector<PoolView> list_pools(const Turn& turn, const Caller& caller) {
   std::vector<PoolView> views;
-  for (const auto& [key, pool] : pools_)
-    if (pool.record.workspace == caller.workspace) views.push_back(view(pool));
+  for (const auto& [key, pool] : turn.state.pools)
+    if (pool.record.workspace == caller.workspace) views.push_back(pool_view(turn, pool));
   return views;
 }
 
-std::map<NodeState, std::uint32_t> Controller::states_of(const Pool& pool) const {
+std::map<NodeState, std::uint32_t> states_of(const Pool& pool) {
   std::map<NodeState, std::uint32_t> states = pool.states;
   std::erase_if(states, [](const auto& entry) { return entry.second == 0; });
   return states;
 }
 
-PoolView Controller::view(const Pool& pool) const {
+PoolView pool_view(const Turn& turn, const Pool& pool) {
   PoolView view{pool.record, states_of(pool), {}, pool.present};
   const std::uint64_t cores = std::uint64_t{pool.record.per_node.cores} * pool.record.target.total();
-  if (pool.record.provisioner == "local" && pool.record.overcommit && cores > settings_.machine.total.cores)
+  if (pool.record.provisioner == "local" && pool.record.overcommit &&
+      cores > turn.settings.machine.total.cores)
     view.notes.push_back(fmt::format("overcommitted: its nodes promise {:g} cores, the machine has {:g}",
                                      static_cast<double>(cores) / 1000,
-                                     settings_.machine.total.cores / 1000.0));
+                                     turn.settings.machine.total.cores / 1000.0));
   std::uint64_t all = 0;
-  for (const auto& [key, other] : pools_)
+  for (const auto& [key, other] : turn.state.pools)
     if (other.record.provisioner == "local")
       all += std::uint64_t{other.record.per_node.cores} * other.record.target.total();
-  if (pool.record.provisioner == "local" && all > cores && all > settings_.machine.total.cores)
+  if (pool.record.provisioner == "local" && all > cores && all > turn.settings.machine.total.cores)
     view.notes.push_back(fmt::format(
         "shares this machine with other pools: together they promise {:g} cores, the machine has {:g}",
-        static_cast<double>(all) / 1000, settings_.machine.total.cores / 1000.0));
+        static_cast<double>(all) / 1000, turn.settings.machine.total.cores / 1000.0));
+  const auto lacking = std::count_if(pool.members.begin(), pool.members.end(), [&](NodeId id) {
+    const NodeRecord& node = turn.state.nodes.at(id).record;
+    return node.local && node.total.gpus < pool.record.per_node.gpus;
+  });
+  if (lacking > 0)
+    view.notes.push_back(
+        fmt::format("{} of its nodes have fewer than {} GPUs: this machine has {} for all pools", lacking,
+                    pool.record.per_node.gpus, turn.settings.machine.total.gpus));
   if (pool.reservation)
     view.notes.push_back(fmt::format("{} nodes are kept for {}, which has waited long",
-                                     pool.reservation->nodes.size(), to_string(pool.reservation->turn.job)));
+                                     pool.reservation->nodes.size(), to_string(pool.reservation->key.job)));
   if (pool.record.deleting) view.notes.emplace_back("it is being deleted");
   return view;
 }
 
-Result<std::vector<PoolMoment>> Controller::pool_history(const Caller& caller, const std::string& name,
-                                                         std::uint32_t limit) {
-  if (!pools_.contains(caller.workspace + "/" + name)) return fail(no_pool(name));
-  return store_.pool_history(caller.workspace, name, limit);
-}
-
-void Controller::remember(Pool& pool, std::string reason) { pool.news.push_back(std::move(reason)); }
+void remember(Pool& pool, std::string reason) { pool.news.push_back(std::move(reason)); }
 
 // One line a turn: what happens at once is one thing.
-void Controller::write_history(Pool& pool) {
+static void write_line(Turn& turn, Pool& pool) {
   constexpr std::size_t said_max = 4;
   PoolMoment moment;
-  moment.time = now_;
+  moment.time = turn.now;
   moment.workspace = pool.record.workspace;
   moment.pool = pool.record.name;
   moment.target = pool.record.target;
@@ -369,31 +394,36 @@ void Controller::write_history(Pool& pool) {
     moment.reason += (i == 0 ? "" : "; ") + pool.news[i];
   if (pool.news.size() > said_max) moment.reason += fmt::format("; and {} more", pool.news.size() - said_max);
   pool.news.clear();
-  changes_.moments.push_back(std::move(moment));
+  turn.effects.changes.moments.push_back(std::move(moment));
 }
 
-std::vector<NodeRecord> Controller::local_nodes() const {
+void write_history(Turn& turn) {
+  for (auto& [key, pool] : turn.state.pools)
+    if (!pool.news.empty()) write_line(turn, pool);
+}
+
+std::vector<NodeRecord> local_nodes(const State& state) {
   std::vector<NodeRecord> records;
-  for (const auto& [id, node] : nodes_)
+  for (const auto& [id, node] : state.nodes)
     if (node.record.local) records.push_back(node.record);
   return records;
 }
 
-void Controller::begin_stop() {
-  if (stopping_) return;
-  stopping_ = true;
-  stop_by_ = now_ + Duration(5'000'000);
-  timers_.insert({stop_by_, TimerKind::look_again, {}, {}, {}});
-  event_in("default", "service.stopping",
-           "the service is being stopped; running attempts go back to the queue", {}, {});
-  for (auto& [id, job] : jobs_)
+void begin_stop(Turn& turn) {
+  if (turn.state.stopping) return;
+  turn.state.stopping = true;
+  turn.state.stop_by = turn.now + Duration(5'000'000);
+  turn.effects.timers.push_back({turn.state.stop_by, PlacingDue{{}}});
+  record_event_in(turn, "default", "service.stopping",
+                  "the service is being stopped; running attempts go back to the queue", {}, {});
+  for (auto& [id, job] : turn.state.jobs)
     for (Group& group : job.groups)
       if (group.live)
         for (auto& [index, task] : *group.live)
-          if (task.attempt && !task.attempt->stopping)
-            stop_attempt(*task.attempt, EndReason::evicted, "the service was stopped");
-  stop_start_tasks();
-  flush_samples();
+          if (task.attempt && !task.attempt->is_stopping())
+            stop_attempt(turn, *task.attempt, {EndReason::evicted, "the service was stopped"});
+  stop_start_tasks(turn);
+  flush_samples(turn);
 }
 
 }  // namespace slipway::control

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/quantity.h"
-#include "control/controller.h"
+#include "control/explain.h"
 #include "control/wording.h"
 
 namespace slipway::control {
@@ -17,8 +17,8 @@ std::string nodes_text(sched::Share share) {
 
 }  // namespace
 
-std::string Controller::describe_block(const Pool& pool, const Job& job, const sched::Shape& shape,
-                                       const sched::Block& block) const {
+std::string describe_block(const Pool& pool, const Job& job, const sched::Shape& shape,
+                           const sched::Block& block) {
   const std::string& user = job.record.submitted_by;
   const std::string id = to_string(job.record.id);
   const std::string has = plural(block.held.tasks, "task") + " placed";
@@ -43,48 +43,46 @@ std::string Controller::describe_block(const Pool& pool, const Job& job, const s
   return {};
 }
 
-// " by 10:02:31 at the latest", where that can be known.
-std::string Controller::describe_start(const sched::Reservation& reservation) const {
+std::string describe_start(const Turn& turn, const sched::Reservation& reservation) {
   if (!reservation.starts_by) return "when what runs there has ended";
   return fmt::format("within {}, by the limits of what runs there",
-                     format_duration(std::max(Duration(0), *reservation.starts_by - now_)));
+                     format_duration(std::max(Duration(0), *reservation.starts_by - turn.now)));
 }
 
-std::string Controller::describe_turn(const Pool& pool, const Job& job, const sched::Turn& first) const {
-  const Job& other = jobs_.at(first.job);
-  if (first.priority != job.turn.priority || first.user == job.turn.user)
+std::string describe_turn(const Turn& turn, const Pool& pool, const Job& job,
+                          const sched::PriorityKey& first) {
+  const Job& other = turn.state.jobs.at(first.job);
+  if (first.priority != job.priority_key.priority || first.user == job.priority_key.user)
     return fmt::format("{} (priority {}) comes first", to_string(first.job), first.priority);
   const auto standing = [&](const sched::UserId user) {
     return fmt::format("{} holds {} and has used {} hours of a node lately", pool.sharing.name(user),
                        nodes_text(pool.sharing.held(user).share),
-                       fmt::format("{:.2g}", pool.sharing.used(user, now_) / 3600));
+                       fmt::format("{:.2g}", pool.sharing.used(user, turn.now) / 3600));
   };
   return fmt::format("it is the turn of {}, of {}: {}; {}", to_string(first.job), other.record.submitted_by,
-                     standing(job.turn.user), standing(first.user));
+                     standing(job.priority_key.user), standing(first.user));
 }
 
-Result<std::vector<QueueLine>> Controller::queue(const Caller& caller, const std::string& pool_name,
-                                                 std::uint32_t limit) {
+Result<std::vector<QueueLine>> list_queue(Turn& turn, const Caller& caller, const std::string& pool_name,
+                                          std::uint32_t limit) {
   std::vector<QueueLine> lines;
   bool known = pool_name.empty();
-  for (auto& [key, pool] : pools_) {
+  for (auto& [key, pool] : turn.state.pools) {
     if (pool.record.workspace != caller.workspace || (!pool_name.empty() && pool.record.name != pool_name))
       continue;
     known = true;
     std::uint32_t place = 0;
     std::map<sched::Shape, Survey> surveys;  // looking at all nodes once for all that ask for the same
-    for (const sched::Line& line : sched::order(pool, now_)) {
+    for (const auto& [shape, priority_key, since, tasks, block] :
+         sched::order(pool.queue, pool.capacity, pool.sharing, turn.now)) {
       if (lines.size() >= limit) break;
-      const Job& job = jobs_.at(line.turn.job);
-      const auto shape = std::find_if(job.shapes.begin(), job.shapes.end(),
-                                      [&](const Shape& one) { return one.need == line.shape; });
-      const bool is_its_own = pool.reservation && pool.reservation->turn.job == job.record.id;
-      if (!is_its_own && !surveys.contains(line.shape))
-        surveys.emplace(line.shape, survey(pool, line.shape, job));
+      const Job& job = turn.state.jobs.at(priority_key.job);
+      const bool is_its_own = pool.reservation && pool.reservation->key.job == job.record.id;
+      if (!is_its_own && !surveys.contains(shape)) surveys.emplace(shape, survey(turn, pool, shape, job));
       lines.push_back(
           {++place, job.record.id, job.record.name, pool.record.name, job.record.submitted_by,
-           job.record.priority, tasks_ready(job, *shape), line.shape.nodes, line.shape.per_node, line.since,
-           is_its_own ? why_waits(job, line.shape) : why_waits(job, line.shape, surveys.at(line.shape))});
+           job.record.priority, tasks, shape.nodes, shape.per_node, since,
+           is_its_own ? why_waits(turn, job, shape) : why_waits(turn, job, shape, surveys.at(shape))});
     }
   }
   if (!known) return fail(no_pool(pool_name));

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "control/controller.h"
+#include "control/evict.h"
+#include "control/pools.h"
+#include "control/scale.h"
 #include "control/wording.h"
 #include "sched/demand.h"
 #include "sched/scenario.h"
@@ -34,7 +36,14 @@ Deallocation rule_of(formula::Deallocation option) { return static_cast<Dealloca
 
 }  // namespace
 
-Result<void> Controller::check_formula(const Autoscale& autoscale) {
+static std::vector<sched::Waiting> work_of(std::vector<sched::QueuePosition> positions);
+static void drop_idle_nodes(Turn& turn, const std::string& key, Pool& pool, std::uint32_t needed);
+static std::uint32_t slots_of(const Pool& pool);
+static void set_target(Turn& turn, const std::string& key, Pool& pool, NodeCounts wanted, Deallocation rule,
+                       const std::string& why);
+static void take_sample(Turn& turn, Pool& pool, TimePoint at);
+
+Result<void> check_formula(const Autoscale& autoscale) {
   if (autoscale.by == ScaleBy::scenario) return validate(autoscale.scenario);
   if (autoscale.by != ScaleBy::formula) return {};
   if (autoscale.formula.empty())
@@ -50,119 +59,113 @@ Result<void> Controller::check_formula(const Autoscale& autoscale) {
 
 // The work of a pool that could start if there were nodes, most urgent first: what a limit holds back could
 // not.
-std::vector<sched::Waiting> Controller::startable_work(const Pool& pool) const {
-  std::vector<sched::Line> lines = sched::order(pool, now_);
-  std::erase_if(lines, [](const sched::Line& line) { return line.block.has_value(); });
-  return work_of(std::move(lines));
+static std::vector<sched::Waiting> startable_work(const Turn& turn, const Pool& pool) {
+  auto positions = sched::order(pool.queue, pool.capacity, pool.sharing, turn.now);
+  std::erase_if(positions, [](const sched::QueuePosition& one) { return one.block.has_value(); });
+  return work_of(std::move(positions));
 }
 
-std::vector<sched::Waiting> Controller::work_of(std::vector<sched::Line> lines) const {
-  if (lines.size() > waiting_jobs_max) lines.resize(waiting_jobs_max);
+static std::vector<sched::Waiting> work_of(std::vector<sched::QueuePosition> positions) {
+  if (positions.size() > waiting_jobs_max) positions.resize(waiting_jobs_max);
   std::vector<sched::Waiting> waiting;
-  waiting.reserve(lines.size());
-  for (const sched::Line& line : lines) {
-    const Job& job = jobs_.at(line.turn.job);
-    for (const Shape& shape : job.shapes) {
-      if (shape.need != line.shape) continue;
-      waiting.push_back({line.shape, tasks_ready(job, shape)});
-    }
-  }
+  waiting.reserve(positions.size());
+  for (const sched::QueuePosition& one : positions) waiting.push_back({one.shape, one.tasks});
   return waiting;
 }
 
-void Controller::scale_by_demand(const std::string& key, Pool& pool) {
+void scale_by_demand(Turn& turn, const std::string& key, Pool& pool) {
   const Autoscale& scale = pool.record.autoscale;
-  if (scale.by != ScaleBy::demand || pool.record.deleting || stopping_) return;
+  if (scale.by != ScaleBy::demand || pool.record.deleting || turn.state.stopping) return;
   std::uint32_t busy = 0;
   for (const NodeId id : pool.members) {
-    const Node& node = nodes_.at(id);
+    const Node& node = turn.state.nodes.at(id);
     busy += !node.record.leaving && (!node.attempts.empty() || !node.joining.empty());
   }
   const std::uint32_t room = scale.max - std::min(scale.max, busy);
   const sched::NodeSize size{pool.record.per_node, pool.record.slots_per_node};
   const std::uint32_t needed =
-      std::clamp(busy + sched::nodes_needed(startable_work(pool), size, room), scale.min, scale.max);
+      std::clamp(busy + sched::nodes_needed(startable_work(turn, pool), size, room), scale.min, scale.max);
   NodeCounts& target = pool.record.target;
   if (needed > target.total()) {
     const std::uint32_t before = target.total();
     target.dedicated =
         std::max(target.dedicated, std::min(needed - target.low_priority, scale.dedicated_max));
     target.low_priority = std::max(target.low_priority, needed - target.dedicated);
-    begin_resize(key, pool, pool.record.deallocation, "",
+    begin_resize(turn, key, pool, pool.record.deallocation, "",
                  fmt::format("{} nodes are needed for the work that waits, {} were there", needed, before));
-    event_in(pool.record.workspace, "pool.scaled",
-             fmt::format("pool {} grows from {} to {} nodes for the work that waits", pool.record.name,
-                         before, target.total()),
-             {}, pool.record.name);
-    unsettled_.insert(key);
+    record_event_in(turn, pool.record.workspace, "pool.scaled",
+                    fmt::format("pool {} grows from {} to {} nodes for the work that waits", pool.record.name,
+                                before, target.total()),
+                    {}, pool.record.name);
+    turn.effects.unsettled.insert(key);
     return;
   }
-  drop_idle_nodes(key, pool, needed);
+  drop_idle_nodes(turn, key, pool, needed);
 }
 
 // Nodes go one by one, each when it has been idle for long enough: work that comes back soon finds them.
-void Controller::drop_idle_nodes(const std::string& key, Pool& pool, std::uint32_t needed) {
+static void drop_idle_nodes(Turn& turn, const std::string& key, Pool& pool, std::uint32_t needed) {
   std::vector<NodeId> idle;
   std::optional<TimePoint> next;
   std::uint32_t there = pool.present.total();
   for (const NodeId id : pool.members) {
-    const Node& node = nodes_.at(id);
+    const Node& node = turn.state.nodes.at(id);
     if (node.record.leaving || node.record.state != NodeState::idle || !node.joining.empty()) continue;
     const TimePoint due = node.record.changed_at + pool.record.idle_timeout;
-    if (due <= now_)
+    if (due <= turn.now)
       idle.push_back(id);
     else if (!next || due < *next)
       next = due;
   }
   std::uint32_t gone = 0;
   for (auto id = idle.rbegin(); id != idle.rend() && there > needed; ++id, --there, ++gone) {
-    Node& node = nodes_.at(*id);
+    Node& node = turn.state.nodes.at(*id);
     --pool.record.target.of(node.record.low_priority);
-    leave_pool(node, Deallocation::task_completion,
+    leave_pool(turn, node, Deallocation::task_completion,
                fmt::format("it was idle for {:g} s", seconds(pool.record.idle_timeout)));
   }
   if (gone > 0) {
-    touch(pool);
+    turn.effects.touch(pool);
     remember(pool, fmt::format("{} nodes were idle for {:g} s", gone, seconds(pool.record.idle_timeout)));
-    event_in(pool.record.workspace, "pool.scaled",
-             fmt::format("pool {} shrinks to {} nodes: the others had nothing to do", pool.record.name,
-                         pool.record.target.total()),
-             {}, pool.record.name);
+    record_event_in(turn, pool.record.workspace, "pool.scaled",
+                    fmt::format("pool {} shrinks to {} nodes: the others had nothing to do", pool.record.name,
+                                pool.record.target.total()),
+                    {}, pool.record.name);
   }
-  if (there > needed && next) timers_.insert({*next, TimerKind::look_again, {}, {}, key});
+  if (there > needed && next) turn.effects.timers.push_back({*next, PlacingDue{key}});
 }
 
 // ── formulas ──
 
-std::vector<formula::Sample> Controller::samples_of(const Pool& pool, Metric metric) const {
+static std::vector<formula::Sample> samples_of(const Turn& turn, const Pool& pool, Metric metric) {
   std::vector<formula::Sample> samples;
   for (const SampleRun& run : pool.samples)
     for (std::uint32_t i = 0; i < run.count; ++i)
       samples.push_back(
-          {run.first + settings_.sample_every * i, run.values[static_cast<std::size_t>(metric)]});
+          {run.first + turn.settings.sample_every * i, run.values[static_cast<std::size_t>(metric)]});
   return samples;
 }
 
-Controller::Evaluation Controller::evaluate(const Pool& pool, const std::string& text) const {
+static Evaluation evaluate(const Turn& turn, const Pool& pool, const std::string& text) {
   std::array<std::vector<formula::Sample>, formula::metric_count> samples;
   formula::Inputs inputs;
-  inputs.now = now_;
+  inputs.now = turn.now;
   inputs.targets = {static_cast<std::int32_t>(pool.record.target.dedicated),
                     static_cast<std::int32_t>(pool.record.target.low_priority)};
   inputs.current = {static_cast<std::int32_t>(pool.present.dedicated),
                     static_cast<std::int32_t>(pool.present.low_priority)};
   inputs.slots_per_node = slots_of(pool);
-  inputs.period = settings_.sample_every;
-  inputs.seed = static_cast<std::uint64_t>(now_.time_since_epoch().count());
+  inputs.period = turn.settings.sample_every;
+  inputs.seed = static_cast<std::uint64_t>(turn.now.time_since_epoch().count());
   for (std::size_t metric = 0; metric < formula::metric_count; ++metric) {
-    samples[metric] = samples_of(pool, static_cast<Metric>(metric));
+    samples[metric] = samples_of(turn, pool, static_cast<Metric>(metric));
     inputs.samples[metric] = samples[metric];
   }
   const auto parsed = formula::parse(text);
   Evaluation evaluation;
   evaluation.outcome =
       parsed ? formula::evaluate(*parsed, inputs) : formula::unchanged(inputs, parsed.error());
-  evaluation.run.time = now_;
+  evaluation.run.time = turn.now;
   evaluation.run.results = formula::format_results(evaluation.outcome);
   if (const auto& fault = evaluation.outcome.fault) {
     // A formula that was accepted and fails now fails as an evaluation, whatever the reason.
@@ -175,26 +178,26 @@ Controller::Evaluation Controller::evaluate(const Pool& pool, const std::string&
 }
 
 // In the words of a formula's outcome, so that both are shown alike.
-Controller::Evaluation Controller::evaluate_scenario(const Pool& pool) const {
+static Evaluation evaluate_scenario(const Turn& turn, const Pool& pool) {
   const Scenario& scenario = pool.record.autoscale.scenario;
   const auto seen = [&](Metric metric) {
     std::vector<sched::ScenarioSample> samples;
-    for (const formula::Sample& sample : samples_of(pool, metric))
+    for (const formula::Sample& sample : samples_of(turn, pool, metric))
       samples.push_back({sample.time, sample.value});
     return samples;
   };
   const auto tasks =
       seen(scenario.name == ScenarioName::pending_tasks ? Metric::pending_tasks : Metric::active_tasks);
   const auto preempted = seen(Metric::preempted_node_count);
-  const auto targets = sched::evaluate(scenario, {now_,
+  const auto targets = sched::evaluate(scenario, {turn.now,
                                                   tasks,
                                                   preempted,
-                                                  settings_.sample_every,
+                                                  turn.settings.sample_every,
                                                   {pool.present.dedicated, pool.present.low_priority},
                                                   slots_of(pool)});
   Evaluation evaluation;
   formula::Outcome& outcome = evaluation.outcome;
-  evaluation.run.time = now_;
+  evaluation.run.time = turn.now;
   if (!targets) {
     outcome.targets = {static_cast<std::int32_t>(pool.record.target.dedicated),
                        static_cast<std::int32_t>(pool.record.target.low_priority)};
@@ -212,42 +215,44 @@ Controller::Evaluation Controller::evaluate_scenario(const Pool& pool) const {
   return evaluation;
 }
 
-std::uint32_t Controller::slots_of(const Pool& pool) const {
+static std::uint32_t slots_of(const Pool& pool) {
   return pool.record.slots_per_node > 0 ? pool.record.slots_per_node
                                         : std::max(1u, pool.record.per_node.cores / 1000);
 }
 
-Result<Controller::Evaluation> Controller::evaluate_autoscale(const Caller& caller, const std::string& name,
-                                                              const std::optional<std::string>& text) const {
-  const auto found = pools_.find(caller.workspace + "/" + name);
-  if (found == pools_.end()) return fail(no_pool(name));
+Result<Evaluation> evaluate_autoscale(const Turn& turn, const Caller& caller, const std::string& name,
+                                      const std::optional<std::string>& text) {
+  const auto found = turn.state.pools.find(caller.workspace + "/" + name);
+  if (found == turn.state.pools.end()) return fail(no_pool(name));
   const Pool& pool = found->second;
-  if (!text && pool.record.autoscale.by == ScaleBy::scenario) return evaluate_scenario(pool);
+  if (!text && pool.record.autoscale.by == ScaleBy::scenario) return evaluate_scenario(turn, pool);
   if (!text && pool.record.autoscale.by != ScaleBy::formula)
     return fail(ErrorCode::conflict, fmt::format("pool {} has no formula and no scenario", name),
                 "give a formula: --formula FILE");
-  return evaluate(pool, text ? *text : pool.record.autoscale.formula);
+  return evaluate(turn, pool, text ? *text : pool.record.autoscale.formula);
 }
 
-void Controller::run_autoscale(const std::string& key, Pool& pool) {
+void run_autoscale(Turn& turn, const std::string& key, Pool& pool) {
   const Autoscale& scale = pool.record.autoscale;
   const bool is_scenario = scale.by == ScaleBy::scenario;
-  if ((scale.by != ScaleBy::formula && !is_scenario) || pool.record.deleting || pool.evaluate_at > now_)
+  if ((scale.by != ScaleBy::formula && !is_scenario) || pool.record.deleting || pool.evaluate_at > turn.now)
     return;
-  pool.evaluate_at = now_ + scale.interval;
-  timers_.insert({pool.evaluate_at, TimerKind::evaluate, {}, {}, key});
-  const Evaluation evaluation = is_scenario ? evaluate_scenario(pool) : evaluate(pool, scale.formula);
+  pool.evaluate_at = turn.now + scale.interval;
+  turn.effects.timers.push_back({pool.evaluate_at, AutoscaleDue{key}});
+  const Evaluation evaluation =
+      is_scenario ? evaluate_scenario(turn, pool) : evaluate(turn, pool, scale.formula);
   const std::string_view by = to_string(scale.by);
   const bool failed = !evaluation.run.error_code.empty();
   if (failed && evaluation.run.error != pool.record.last_run.error)
-    event_in(pool.record.workspace, "pool.autoscale_failed",
-             fmt::format("the {} of pool {} changed nothing: {}", by, pool.record.name, evaluation.run.error),
-             {}, pool.record.name);
+    record_event_in(
+        turn, pool.record.workspace, "pool.autoscale_failed",
+        fmt::format("the {} of pool {} changed nothing: {}", by, pool.record.name, evaluation.run.error), {},
+        pool.record.name);
   pool.record.last_run = evaluation.run;
-  touch(pool);
+  turn.effects.touch(pool);
   if (failed) return;
   const formula::NodeCounts& wanted = evaluation.outcome.targets;
-  set_target(key, pool,
+  set_target(turn, key, pool,
              {static_cast<std::uint32_t>(wanted.dedicated), static_cast<std::uint32_t>(wanted.low_priority)},
              rule_of(evaluation.outcome.deallocation),
              fmt::format("the {} says {}{}{}", by, evaluation.run.results, evaluation.why.empty() ? "" : ": ",
@@ -255,10 +260,10 @@ void Controller::run_autoscale(const std::string& key, Pool& pool) {
 }
 
 // As many as a formula or a scenario asks for, as far as the machine has room for them.
-void Controller::set_target(const std::string& key, Pool& pool, NodeCounts wanted, Deallocation rule,
-                            const std::string& why) {
+static void set_target(Turn& turn, const std::string& key, Pool& pool, NodeCounts wanted, Deallocation rule,
+                       const std::string& why) {
   if (!pool.record.overcommit) {
-    const Resources& machine = settings_.machine.total;
+    const Resources& machine = turn.settings.machine.total;
     std::uint64_t most = UINT32_MAX;
     if (pool.record.per_node.cores > 0)
       most = std::min<std::uint64_t>(most, machine.cores / pool.record.per_node.cores);
@@ -269,56 +274,56 @@ void Controller::set_target(const std::string& key, Pool& pool, NodeCounts wante
         static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted.low_priority, most - wanted.dedicated));
   }
   if (wanted == pool.record.target) return;
-  event_in(pool.record.workspace, "pool.scaled",
-           fmt::format("pool {} goes from {} to {} nodes: {}", pool.record.name, pool.record.target.total(),
-                       wanted.total(), why),
-           {}, pool.record.name);
+  record_event_in(turn, pool.record.workspace, "pool.scaled",
+                  fmt::format("pool {} goes from {} to {} nodes: {}", pool.record.name,
+                              pool.record.target.total(), wanted.total(), why),
+                  {}, pool.record.name);
   pool.record.target = wanted;
-  begin_resize(key, pool, rule, "", why);
-  unsettled_.insert(key);
+  begin_resize(turn, key, pool, rule, "", why);
+  turn.effects.unsettled.insert(key);
 }
 
 // ── samples ──
 
-void Controller::begin_watching(const std::string& key, Pool& pool) {
-  begin_evictions(key, pool);
+void begin_watching(Turn& turn, const std::string& key, Pool& pool) {
+  begin_evictions(turn, key, pool);
   const ScaleBy by = pool.record.autoscale.by;
-  if ((by == ScaleBy::formula || by == ScaleBy::scenario) && pool.evaluate_at <= now_) {
-    pool.evaluate_at = now_;
-    timers_.insert({now_, TimerKind::evaluate, {}, {}, key});
+  if ((by == ScaleBy::formula || by == ScaleBy::scenario) && pool.evaluate_at <= turn.now) {
+    pool.evaluate_at = turn.now;
+    turn.effects.timers.push_back({turn.now, AutoscaleDue{key}});
   }
-  if (settings_.sample_every.count() == 0 || is_sampling_) return;
-  is_sampling_ = true;
-  timers_.insert({now_, TimerKind::sample, {}, {}, {}});
+  if (turn.settings.sample_every.count() == 0 || turn.state.is_sampling) return;
+  turn.state.is_sampling = true;
+  turn.effects.timers.push_back({turn.now, SampleDue{}});
 }
 
-void Controller::take_samples(TimePoint at) {
+void take_samples(Turn& turn, TimePoint at) {
   bool is_first = false;
-  for (auto& [key, pool] : pools_) {
+  for (auto& [key, pool] : turn.state.pools) {
     is_first |= pool.samples.empty();
-    take_sample(pool, at);
+    take_sample(turn, pool, at);
   }
   // Written down a minute's worth at a time, as each write wakes the disk; a pool's first at once.
-  if (samples_taken_++ % saved_every == 0 || is_first) flush_samples();
+  if (turn.state.samples_taken++ % saved_every == 0 || is_first) flush_samples(turn);
   // After a long sleep the ones in between are missing, as they should be.
-  TimePoint next = at + settings_.sample_every;
-  if (next <= now_) next = now_ + settings_.sample_every;
-  if (pools_.empty())
-    is_sampling_ = false;
+  TimePoint next = at + turn.settings.sample_every;
+  if (next <= turn.now) next = turn.now + turn.settings.sample_every;
+  if (turn.state.pools.empty())
+    turn.state.is_sampling = false;
   else
-    timers_.insert({next, TimerKind::sample, {}, {}, {}});
+    turn.effects.timers.push_back({next, SampleDue{}});
 }
 
-void Controller::take_sample(Pool& pool, TimePoint at) {
+static void take_sample(Turn& turn, Pool& pool, TimePoint at) {
   std::array<double, formula::metric_count> values{};
   const auto set = [&](Metric metric, double value) { values[static_cast<std::size_t>(metric)] = value; };
   double active = 0, running = 0;
-  for (const sched::Waiting& waiting : work_of(sched::order(pool, at)))
+  for (const sched::Waiting& waiting : work_of(sched::order(pool.queue, pool.capacity, pool.sharing, at)))
     active += static_cast<double>(waiting.tasks) * waiting.shape.nodes;
   std::uint32_t usable = 0, seen = 0, evicted = 0;
   std::map<std::string_view, const MachineUse*> hosts;
   for (const NodeId id : pool.members) {
-    const Node& node = nodes_.at(id);
+    const Node& node = turn.state.nodes.at(id);
     running += static_cast<double>(node.attempts.size());  // a gang counts on each of its nodes
     const NodeState state = node.record.state;
     usable += state == NodeState::idle || state == NodeState::busy;
@@ -337,7 +342,7 @@ void Controller::take_sample(Pool& pool, TimePoint at) {
   set(Metric::preempted_node_count, evicted);
   set(Metric::usable_node_count, usable);
   set(Metric::sample_node_count, seen);
-  set(Metric::wall_clock_seconds, running * seconds(settings_.sample_every));
+  set(Metric::wall_clock_seconds, running * seconds(turn.settings.sample_every));
   MachineUse sum;
   for (const auto& [host, use] : hosts) {
     sum.cpu += use->cpu / static_cast<double>(hosts.size());
@@ -363,43 +368,45 @@ void Controller::take_sample(Pool& pool, TimePoint at) {
 
   SampleRun* last = pool.samples.empty() ? nullptr : &pool.samples.back();
   if (last && last->values == values && last->count < run_max &&
-      last->first + settings_.sample_every * last->count == at) {
+      last->first + turn.settings.sample_every * last->count == at) {
     ++last->count;
     last->is_saved = false;
   } else {
     pool.samples.push_back({at, 1, values, false});
   }
-  while (pool.samples.front().first + settings_.sample_every * pool.samples.front().count <
+  while (pool.samples.front().first + turn.settings.sample_every * pool.samples.front().count <
          at - Kept::samples)
     pool.samples.pop_front();
 }
 
-void Controller::save_samples(const Pool& pool, const SampleRun& run) {
+static void save_samples(Turn& turn, const Pool& pool, const SampleRun& run) {
   PoolSample sample;
   sample.time = run.first;
-  sample.every = settings_.sample_every;
+  sample.every = turn.settings.sample_every;
   sample.count = run.count;
   sample.workspace = pool.record.workspace;
   sample.pool = pool.record.name;
   for (std::size_t metric = 0; metric < formula::metric_count; ++metric)
     if (run.values[metric] != 0)
       sample.values[std::string(formula::to_string(static_cast<Metric>(metric)))] = run.values[metric];
-  changes_.samples.push_back(std::move(sample));
+  turn.effects.changes.samples.push_back(std::move(sample));
 }
 
-void Controller::flush_samples() {
-  for (auto& [key, pool] : pools_)
+void flush_samples(Turn& turn) {
+  for (auto& [key, pool] : turn.state.pools)
     for (auto run = pool.samples.rbegin(); run != pool.samples.rend() && !run->is_saved; ++run) {
-      save_samples(pool, *run);
+      save_samples(turn, pool, *run);
       run->is_saved = true;
     }
 }
 
-void Controller::restore_samples(const std::vector<PoolSample>& samples) {
+void restore_samples(Turn& turn, const std::vector<PoolSample>& samples) {
   for (const PoolSample& sample : samples) {
-    const auto pool = pools_.find(sample.workspace + "/" + sample.pool);
+    const auto pool = turn.state.pools.find(sample.workspace + "/" + sample.pool);
     // Of a clock that went ahead, or at another pace, nothing can be said.
-    if (pool == pools_.end() || sample.every != settings_.sample_every || sample.time > now_) continue;
+    if (pool == turn.state.pools.end() || sample.every != turn.settings.sample_every ||
+        sample.time > turn.now)
+      continue;
     SampleRun run{sample.time, sample.count, {}, true};
     for (const auto& [name, value] : sample.values)
       if (const auto metric = formula::parse_metric(name))

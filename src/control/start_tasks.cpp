@@ -2,7 +2,12 @@
 // other, of job 0, which is nobody's.
 #include <fmt/format.h>
 
-#include "control/controller.h"
+#include <algorithm>
+
+#include "control/nodes.h"
+#include "control/placing.h"
+#include "control/pools.h"
+#include "control/start_tasks.h"
 #include "control/wording.h"
 
 namespace slipway::control {
@@ -16,31 +21,29 @@ std::string last_line(std::string_view lines) {
 
 }  // namespace
 
-bool Controller::is_start_task(const AttemptKey& key) { return key.task.job == JobId{0}; }
+static void send_start_task(Turn& turn, Node& node);
 
-AttemptKey Controller::start_key(const Node& node) {
-  return {{JobId{0}, static_cast<std::uint32_t>(node.record.id.value()), 0}, node.record.start.attempt};
+bool is_start_task(const AttemptKey& key) { return std::holds_alternative<StartTaskRun>(from_wire(key)); }
+
+static StartTaskRun run_of(const Node& node) { return {node.record.id, node.record.start.attempt}; }
+
+bool is_prepared(const State& state, const Node& node) {
+  const StartTask& task = state.pool_of(node).record.start_task;
+  const NodeStart::State start = node.record.start.state;
+  return task.empty() || !task.wait_for_success || start == NodeStart::State::none ||
+         start == NodeStart::State::succeeded;
 }
 
-// Whether the node may take work as far as its start task is concerned.
-bool Controller::is_prepared(const Node& node) const {
-  const StartTask& task = pool_of(node).record.start_task;
-  const NodeStart::State state = node.record.start.state;
-  return task.empty() || !task.wait_for_success || state == NodeStart::State::none ||
-         state == NodeStart::State::succeeded;
-}
-
-// Once per boot of the node: called when it says hello, with what it says it has of it.
-void Controller::settle_start_task(Node& node, const Hello& hello) {
-  const StartTask& task = pool_of(node).record.start_task;
+void settle_start_task(Turn& turn, Node& node, const Hello& hello) {
+  const StartTask& task = turn.state.pool_of(node).record.start_task;
   NodeStart& start = node.record.start;
   const std::string life = hello.boot + "/" + hello.instance;
-  const AttemptKey key = start_key(node);
+  const AttemptKey key = to_wire(run_of(node));
   for (const ProcessEnded& ended : hello.ended)
-    if (is_start_task(ended.key)) start_task_ended(node, ended);
+    if (is_start_task(ended.key)) on_start_task_ended(turn, node, ended);
   for (const ProcessStarted& running : hello.running)  // of an earlier boot, or no longer wanted
     if (is_start_task(running.key) && (running.key != key || start.state != NodeStart::State::running))
-      orders_to(node).stop.push_back({running.key, Duration(0), {}, {}});
+      orders_to(turn, node).stop.push_back({running.key, Duration(0), {}, {}});
   if (start.life != life) {
     start.life = life;
     start.tries = 0;
@@ -48,14 +51,14 @@ void Controller::settle_start_task(Node& node, const Hello& hello) {
   }
   if (task.empty() || node.record.leaving) return;
   if (start.state == NodeStart::State::waiting) {
-    begin_start_task(node);
+    begin_start_task(turn, node);
   } else if (start.state == NodeStart::State::running) {
-    send_start_task(node);  // the order may have been lost; one it knows changes nothing
+    send_start_task(turn, node);  // the order may have been lost; one it knows changes nothing
   }
 }
 
-void Controller::begin_start_task(Node& node) {
-  const Pool& pool = pool_of(node);
+void begin_start_task(Turn& turn, Node& node) {
+  const Pool& pool = turn.state.pool_of(node);
   NodeStart& start = node.record.start;
   if (pool.record.start_task.empty()) return;
   ++start.attempt;
@@ -64,122 +67,128 @@ void Controller::begin_start_task(Node& node) {
   start.exit_code.reset();
   start.detail.clear();
   start.last_lines.clear();
-  start.began_at = now_;
+  start.began_at = turn.now;
   start.ended_at.reset();
-  touch(node);
-  event_in(node.record.workspace, "node.starting",
-           fmt::format("{} runs its start task{}", node.record.name,
-                       start.tries > 1 ? fmt::format(", try {}", start.tries) : ""),
-           node.record.name, node.record.pool);
-  send_start_task(node);
+  turn.effects.touch(node);
+  record_event_in(turn, node.record.workspace, "node.starting",
+                  fmt::format("{} runs its start task{}", node.record.name,
+                              start.tries > 1 ? fmt::format(", try {}", start.tries) : ""),
+                  node.record.name, node.record.pool);
+  send_start_task(turn, node);
 }
 
-void Controller::send_start_task(Node& node) {
-  const Pool& pool = pool_of(node);
-  const AttemptKey key = start_key(node);
-  timers_.insert({node.record.start.began_at + pool.record.start_task.timeout,
-                  TimerKind::start_task_timeout,
-                  key,
-                  node.record.id,
-                  {}});
+static void send_start_task(Turn& turn, Node& node) {
+  const Pool& pool = turn.state.pool_of(node);
+  turn.effects.timers.push_back(
+      {node.record.start.began_at + pool.record.start_task.timeout, StartTaskTimeout{run_of(node)}});
   if (!node.session) return;
-  orders_to(node).start.push_back(
-      launch::start_task(pool.record, key, node.record, places_of(pool.record, {}, std::nullopt)));
+  orders_to(turn, node)
+      .start.push_back(launch::start_task(pool.record, to_wire(run_of(node)), node.record,
+                                          places_of(turn.state, pool.record, {}, std::nullopt)));
 }
 
-void Controller::start_task_timed_out(Node& node, const AttemptKey& key) {
+void on_start_task_timeout(Turn& turn, Node& node, const StartTaskRun& run) {
   NodeStart& start = node.record.start;
-  if (start_key(node) != key || start.state != NodeStart::State::running || !start.detail.empty()) return;
-  const Duration timeout = pool_of(node).record.start_task.timeout;
-  if (start.began_at + timeout > now_) return;
+  if (run_of(node) != run || start.state != NodeStart::State::running || !start.detail.empty()) return;
+  const Duration timeout = turn.state.pool_of(node).record.start_task.timeout;
+  if (start.began_at + timeout > turn.now) return;
   start.detail = fmt::format("it ran longer than its time-out of {:g} s", seconds(timeout));
-  touch(node);
-  if (node.session) orders_to(node).stop.push_back({key, Duration(5'000'000), {}, {}});
+  turn.effects.touch(node);
+  if (node.session) orders_to(turn, node).stop.push_back({to_wire(run), Duration(5'000'000), {}, {}});
 }
 
-void Controller::start_task_ended(Node& node, const ProcessEnded& ended) {
+// Something that makes every start task fail would bring up and take down nodes for ever: the pause grows
+// with each failure in a row.
+static Duration replacement_pause(const Turn& turn, const Pool& pool) {
+  Duration pause = turn.settings.replace_after;
+  for (std::uint32_t i = 1; i < pool.start_failures && pause < turn.settings.replace_after_max; ++i)
+    pause *= 2;
+  return std::min(pause, turn.settings.replace_after_max);
+}
+
+static bool replaces_nodes(const Pool& pool) {
+  return pool.record.autoscale.by != ScaleBy::hand && pool.record.start_task.wait_for_success;
+}
+
+void on_start_task_ended(Turn& turn, Node& node, const ProcessEnded& ended) {
   NodeStart& start = node.record.start;
-  if (node.session) orders_to(node).forget.push_back(ended.key);
-  if (ended.key != start_key(node) || start.state != NodeStart::State::running) return;
-  const StartTask& task = pool_of(node).record.start_task;
+  if (node.session) orders_to(turn, node).forget.push_back(ended.key);
+  if (ended.key != to_wire(run_of(node)) || start.state != NodeStart::State::running) return;
+  const StartTask& task = turn.state.pool_of(node).record.start_task;
   const bool timed_out = !start.detail.empty();
-  start.ended_at = now_;
+  start.ended_at = turn.now;
   start.last_lines = ended.last_lines;
   if (ended.kind == ProcessEndKind::exited) start.exit_code = ended.code;
   if (!timed_out) start.detail = describe_end(ended, {}, node.record.name);
-  touch(node);
+  turn.effects.touch(node);
   if (ended.kind == ProcessEndKind::exited && ended.code == 0 && !timed_out) {
     start.state = NodeStart::State::succeeded;
-    event_in(node.record.workspace, "node.started",
-             fmt::format("the start task of {} succeeded after {:.1f} s", node.record.name,
-                         seconds(now_ - start.began_at)),
-             node.record.name, node.record.pool);
-    return refresh_node(node, "its start task succeeded");
+    turn.state.pool_of(node).start_failures = 0;
+    record_event_in(turn, node.record.workspace, "node.started",
+                    fmt::format("the start task of {} succeeded after {:.1f} s", node.record.name,
+                                seconds(turn.now - start.began_at)),
+                    node.record.name, node.record.pool);
+    return refresh_node(turn, node, "its start task succeeded");
   }
   start.state = NodeStart::State::failed;
   if (node.record.leaving) return;
-  // A keeper that died is not the task's fault, nor is a service that stops.
-  if ((ended.kind == ProcessEndKind::lost || stopping_) && !timed_out) --start.tries;
+  // A keeper that died and a service that stops are interruptions.
+  if ((ended.kind == ProcessEndKind::lost || turn.state.stopping) && !timed_out) --start.tries;
   if (start.tries <= task.retries) {
     start.state = NodeStart::State::waiting;
-    Duration wait = settings_.retry_wait_first;
-    for (std::uint32_t i = 1; i < start.tries && wait < settings_.retry_wait_max; ++i) wait *= 2;
-    timers_.insert({now_ + std::min(wait, settings_.retry_wait_max),
-                    TimerKind::start_task_again,
-                    start_key(node),
-                    node.record.id,
-                    {}});
-    return refresh_node(node, fmt::format("its start task is tried again: {}", start.detail));
+    Duration wait = turn.settings.retry_wait_first;
+    for (std::uint32_t i = 1; i < start.tries && wait < turn.settings.retry_wait_max; ++i) wait *= 2;
+    turn.effects.timers.push_back(
+        {turn.now + std::min(wait, turn.settings.retry_wait_max), StartTaskRetryDue{run_of(node)}});
+    return refresh_node(turn, node, fmt::format("its start task is tried again: {}", start.detail));
   }
+  Pool& pool = turn.state.pool_of(node);
+  ++pool.start_failures;
+  const Duration pause = replacement_pause(turn, pool);
   const std::string line = last_line(start.last_lines);
   const std::string why =
-      fmt::format("its start task failed: {}{}", start.detail, line.empty() ? "" : ": " + line);
-  event_in(node.record.workspace, "node.start_failed", fmt::format("{}: {}", node.record.name, why),
-           node.record.name, node.record.pool);
-  refresh_node(node, why);
-  Pool& pool = pool_of(node);
+      fmt::format("its start task failed: {}{}{}", start.detail, line.empty() ? "" : ": " + line,
+                  replaces_nodes(pool) ? fmt::format("; it is replaced in {:g} s", seconds(pause)) : "");
+  record_event_in(turn, node.record.workspace, "node.start_failed",
+                  fmt::format("{}: {}", node.record.name, why), node.record.name, node.record.pool);
+  refresh_node(turn, node, why);
   remember(pool, fmt::format("{}: {}", node.record.name, why));
-  if (pool.record.autoscale.by != ScaleBy::hand && task.wait_for_success)
-    timers_.insert(
-        {now_ + settings_.replace_after, TimerKind::replace_node, start_key(node), node.record.id, {}});
+  if (replaces_nodes(pool)) turn.effects.timers.push_back({turn.now + pause, ReplacementDue{run_of(node)}});
 }
 
-void Controller::start_task_again(Node& node, const AttemptKey& key) {
-  if (start_key(node) != key || node.record.start.state != NodeStart::State::waiting || node.record.leaving ||
-      !node.session || stopping_)
+void start_task_again(Turn& turn, Node& node, const StartTaskRun& run) {
+  if (run_of(node) != run || node.record.start.state != NodeStart::State::waiting || node.record.leaving ||
+      !node.session || turn.state.stopping)
     return;  // without a session its next hello begins it
-  begin_start_task(node);
-  refresh_node(node);
+  begin_start_task(turn, node);
+  refresh_node(turn, node);
 }
 
-// Autoscaling replaces a node whose start task failed: nobody may be there to reset it.
-void Controller::replace_node(Node& node, const AttemptKey& key) {
-  if (start_key(node) != key || node.record.start.state != NodeStart::State::failed || node.record.leaving)
+void replace_node(Turn& turn, Node& node, const StartTaskRun& run) {
+  if (run_of(node) != run || node.record.start.state != NodeStart::State::failed || node.record.leaving)
     return;
-  leave_pool(node, Deallocation::requeue, "its start task failed; another takes its place");
+  leave_pool(turn, node, Deallocation::requeue, "its start task failed; another takes its place");
 }
 
-void Controller::restore_start_task(Node& node) {
+void restore_start_task(Turn& turn, Node& node) {
   const NodeStart& start = node.record.start;
-  const Pool& pool = pool_of(node);
+  Pool& pool = turn.state.pool_of(node);
   if (start.state == NodeStart::State::running)
-    timers_.insert({start.began_at + pool.record.start_task.timeout,
-                    TimerKind::start_task_timeout,
-                    start_key(node),
-                    node.record.id,
-                    {}});
-  if (start.state == NodeStart::State::failed && pool.record.autoscale.by != ScaleBy::hand)
-    timers_.insert(
-        {now_ + settings_.replace_after, TimerKind::replace_node, start_key(node), node.record.id, {}});
+    turn.effects.timers.push_back(
+        {start.began_at + pool.record.start_task.timeout, StartTaskTimeout{run_of(node)}});
+  if (start.state != NodeStart::State::failed) return;
+  ++pool.start_failures;
+  if (replaces_nodes(pool))
+    turn.effects.timers.push_back({turn.now + replacement_pause(turn, pool), ReplacementDue{run_of(node)}});
 }
 
-void Controller::stop_start_task(Node& node) {
+void stop_start_task(Turn& turn, Node& node) {
   if (node.record.start.state == NodeStart::State::running && node.session)
-    orders_to(node).stop.push_back({start_key(node), Duration(0), {}, {}});
+    orders_to(turn, node).stop.push_back({to_wire(run_of(node)), Duration(0), {}, {}});
 }
 
-void Controller::stop_start_tasks() {
-  for (auto& [id, node] : nodes_) stop_start_task(node);
+void stop_start_tasks(Turn& turn) {
+  for (auto& [id, node] : turn.state.nodes) stop_start_task(turn, node);
 }
 
 }  // namespace slipway::control

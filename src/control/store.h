@@ -1,15 +1,18 @@
 #pragma once
-// The Store port: where the control plane writes down what it believes.
+// The Store port: where the control plane writes down what it believes. Used by the control thread only;
+// other threads read through a ReadStore each.
 //
 // A turn's changes are saved together or not at all, and save() returns only when they would survive a power
-// cut. Reads see everything saved before.
+// cut. Lookups see everything saved before.
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "control/read_store.h"
 #include "domain/records.h"
 #include "domain/usage.h"
 
@@ -83,27 +86,6 @@ struct Loaded {
   std::uint64_t event_last = 0;
 };
 
-struct JobQuery {
-  std::string workspace;
-  std::optional<JobState> state;
-  std::string name;             // exact; empty: any
-  std::optional<JobId> before;  // newest first, from below this one
-  std::uint32_t limit = 100;
-  std::pair<std::string, std::string> tag = {};  // only jobs with this one; oldest first. Empty: any
-  std::optional<JobId> after = {};               // with a tag: from above this one
-};
-struct TaskQuery {
-  std::optional<TaskState> state;
-  std::optional<TaskRef> after;
-  std::uint32_t limit = 100;
-};
-struct EventQuery {
-  std::string workspace;
-  std::optional<JobId> job;
-  std::uint64_t after = 0;
-  std::uint32_t limit = 100;
-};
-
 class Store {
  public:
   virtual ~Store() = default;
@@ -113,38 +95,16 @@ class Store {
   // Whether a small write would succeed now.
   [[nodiscard]] virtual Result<void> probe() = 0;
 
+  // Things that have ended, or are too large to keep in memory, looked up within a turn.
   virtual Result<TaskSpec> task_spec(JobId job, std::uint32_t group) = 0;
-  // As it was submitted; of its tasks only the first `tasks_max`.
-  virtual Result<JobSpec> job_spec(JobId job, std::uint32_t tasks_max) = 0;
   virtual Result<std::optional<JobRecord>> job(JobId job) = 0;
   virtual Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) = 0;
   virtual Result<std::vector<JobRecord>> jobs(const JobQuery& query) = 0;
-  // Every task in the order of the list, those without a row of their own included.
-  virtual Result<std::vector<TaskRecord>> tasks(JobId job, const TaskQuery& query) = 0;
-  virtual Result<std::optional<TaskRecord>> task(JobId job, const std::string& name) = 0;
   virtual Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) = 0;
-  // Of several tasks, each with its own, in the order they are asked for.
-  virtual Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) {
-    std::vector<std::vector<AttemptRecord>> all;
-    all.reserve(tasks.size());
-    for (const TaskRef& task : tasks) {
-      auto found = attempts(task);
-      if (!found) return fail(found.error());
-      all.push_back(std::move(*found));
-    }
-    return all;
-  }
-  // Those of a whole job in the order of its tasks, from past `after`.
-  virtual Result<std::vector<AttemptRecord>> job_attempts(JobId job, const std::optional<AttemptKey>& after,
-                                                          std::uint32_t limit) = 0;
-  virtual Result<std::vector<EventRecord>> events(const EventQuery& query) = 0;
-  // The last `limit` lines, oldest first.
-  virtual Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
-                                                       std::uint32_t limit) = 0;
-  virtual Result<UsageMeter> job_usage(JobId job) = 0;     // nothing spent where nothing was written down
-  virtual Result<std::vector<std::string>> sources() = 0;  // manifests of all jobs on record
-  virtual Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(
-      const std::string& workspace) = 0;
+  virtual Result<UsageMeter> job_usage(JobId job) = 0;  // nothing spent where nothing was written down
+
+  // For one other thread; used no longer than this store. Thread-safe.
+  virtual Result<std::shared_ptr<ReadStore>> open_reader() = 0;
 };
 
 }  // namespace slipway::control

@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "base/quantity.h"
-#include "control/controller.h"
+#include "control/explain.h"
+#include "control/start_tasks.h"
 
 namespace slipway::control {
 namespace {
@@ -18,7 +19,9 @@ std::string needs(const sched::Shape& shape) {
 
 }  // namespace
 
-std::string Controller::why_waiting(const Job& job, std::uint32_t g) const {
+static std::string why_no_more_nodes(const Pool& pool);
+
+static std::string why_waiting(const Job& job, std::uint32_t g) {
   std::vector<std::string> open;
   for (const auto& [from, to] : job.edges) {
     if (to != g || job.groups[from].counts.succeeded == job.groups[from].tasks) continue;
@@ -33,19 +36,19 @@ std::string Controller::why_waiting(const Job& job, std::uint32_t g) const {
   return fmt::format("task {} waits for {}", job.groups[g].name, fmt::join(open, ", "));
 }
 
-std::string Controller::why_queued(const Job& job, const Group& group, const std::string& task_name) {
+static std::string why_queued(const Turn& turn, const Job& job, const Group& group,
+                              const std::string& task_name) {
   const sched::Shape& shape = job.shapes[group.shape].need;
-  return fmt::format("task {} needs {}; {}", task_name, needs(shape), why_waits(job, shape));
+  return fmt::format("task {} needs {}; {}", task_name, needs(shape), why_waits(turn, job, shape));
 }
 
-// What room there is for it, and who has the rest.
-Controller::Survey Controller::survey(const Pool& pool, const sched::Shape& shape, const Job& job) {
-  const bool is_its_own = pool.reservation && pool.reservation->turn.job == job.record.id;
+Survey survey(const Turn& turn, const Pool& pool, const sched::Shape& shape, const Job& job) {
+  const bool is_its_own = pool.reservation && pool.reservation->key.job == job.record.id;
   const std::uint32_t slots = pool.record.slots_per_node;
   std::string text;
   std::uint32_t total = 0, able = 0, free = 0, away = 0, drained = 0, kept = 0, starting = 0, failed = 0;
   std::vector<std::string> busy;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : turn.state.nodes) {
     if (node.record.pool != pool.record.name || node.record.workspace != pool.record.workspace) continue;
     ++total;
     if (!fits(shape.per_node, node.record.total)) continue;
@@ -54,21 +57,21 @@ Controller::Survey Controller::survey(const Pool& pool, const sched::Shape& shap
       ++drained;
     else if (!node.session || !node.cleaning.empty())
       ++away;
-    else if (!is_prepared(node))
+    else if (!is_prepared(turn.state, node))
       ++(node.record.start.state == NodeStart::State::failed ? failed : starting);
     else if (const Resources used = node.used + shape.per_node;
              fits(used, node.record.total) && (slots == 0 || node.attempts.size() < slots)) {
-      const bool reserved = !is_its_own && pool.capacity.is_kept(id);
+      const bool reserved = !is_its_own && pool.capacity.is_reserved(id);
       ++(reserved && !fits(used + pool.reservation->shape.per_node, node.record.total) ? kept : free);
     } else
       for (const AttemptKey& key : node.attempts) {
-        const Attempt* attempt = find_attempt(key);
+        const Attempt* attempt = turn.state.find_attempt(key);
         if (!attempt || busy.size() >= 4) continue;
-        const auto other = jobs_.find(key.task.job);
+        const auto other = turn.state.jobs.find(key.task.job);
         busy.push_back(fmt::format(
             "{}/{} on {} ({})", to_string(key.task.job), name_of(other->second, key.task), node.record.name,
             attempt->record.started_at
-                ? fmt::format("started {} ago", format_duration(now_ - *attempt->record.started_at))
+                ? fmt::format("started {} ago", format_duration(turn.now - *attempt->record.started_at))
                 : "starting"));
       }
   }
@@ -87,31 +90,31 @@ Controller::Survey Controller::survey(const Pool& pool, const sched::Shape& shap
     text += "; " + scale;
   if (kept > 0)
     text += fmt::format(", {} {} kept for {}, which has waited long: it needs {} and starts {}", kept,
-                        kept == 1 ? "is" : "are", to_string(pool.reservation->turn.job),
-                        needs(pool.reservation->shape), describe_start(*pool.reservation));
+                        kept == 1 ? "is" : "are", to_string(pool.reservation->key.job),
+                        needs(pool.reservation->shape), describe_start(turn, *pool.reservation));
   return {text, able, free};
 }
 
-std::string Controller::why_waits(const Job& job, const sched::Shape& shape) {
-  return why_waits(job, shape, survey(pool_of(job), shape, job));
+std::string why_waits(const Turn& turn, const Job& job, const sched::Shape& shape) {
+  return why_waits(turn, job, shape, survey(turn, turn.state.pool_of(job), shape, job));
 }
 
-std::string Controller::why_waits(const Job& job, const sched::Shape& shape, const Survey& room) {
-  Pool& pool = pool_of(job);
-  if (stopping_) return "the service is stopping and starts nothing";
+std::string why_waits(const Turn& turn, const Job& job, const sched::Shape& shape, const Survey& room) {
+  Pool& pool = turn.state.pool_of(job);
+  if (turn.state.stopping) return "the service is stopping and starts nothing";
   const sched::Share share = pool.capacity.share(shape.per_node) * shape.nodes;
-  auto block = pool.sharing.block_of_user(job.turn.user, share);
+  auto block = pool.sharing.block_of_user(job.priority_key.user, share);
   if (!block) block = pool.sharing.block_of_job(job.record.id, share);
   if (block) return describe_block(pool, job, shape, *block);
   std::string text = room.text;
   if (room.able < shape.nodes) text += "; it can start only when the pool has grown";
-  if (pool.reservation && pool.reservation->turn == job.turn && pool.reservation->shape == shape)
-    text += fmt::format("; room is kept for it, and it starts {}", describe_start(*pool.reservation));
+  if (pool.reservation && pool.reservation->key == job.priority_key && pool.reservation->shape == shape)
+    text += fmt::format("; room is kept for it, and it starts {}", describe_start(turn, *pool.reservation));
   if (room.free >= shape.nodes) {
     // There is room, so something else goes first.
-    const auto head = sched::first(pool, now_);
-    if (head && head->second.job != job.record.id)
-      text += "; " + describe_turn(pool, job, head->second);
+    const auto head = sched::first(pool.queue, pool.capacity, pool.sharing, turn.now);
+    if (head && head->key.job != job.record.id)
+      text += "; " + describe_turn(turn, pool, job, head->key);
     else
       text += "; it starts as soon as the room is confirmed";
   }
@@ -119,7 +122,7 @@ std::string Controller::why_waits(const Job& job, const sched::Shape& shape, con
 }
 
 // Where a pool sizes itself, or is being sized: why it does not have more.
-std::string Controller::why_no_more_nodes(const Pool& pool) const {
+static std::string why_no_more_nodes(const Pool& pool) {
   const PoolRecord& record = pool.record;
   const std::uint32_t target = record.target.total();
   if (pool.present.total() < target || pool.coming > 0)
@@ -137,31 +140,17 @@ std::string Controller::why_no_more_nodes(const Pool& pool) const {
   return {};
 }
 
-Result<Controller::Why> Controller::why(const JobRecord& record) {
+Why explain(const Turn& turn, const Job& job) {
   Why why;
-  const auto found = jobs_.find(record.id);
-  if (found == jobs_.end()) {
-    why.answer = fmt::format("{} {}: {}", to_string(record.id), to_string(record.state), record.reason);
-    const auto failed = store_.tasks(record.id, {.state = TaskState::failed, .after = {}, .limit = 1});
-    if (!failed) return fail(failed.error());
-    if (failed->empty()) return why;
-    const auto attempts = store_.attempts(failed->front().ref);
-    if (!attempts) return fail(attempts.error());
-    if (!attempts->empty()) why.last_lines = attempts->back().last_lines;
-    return why;
-  }
-  Job& job = found->second;
-  std::uint64_t running = 0;
   for (std::uint32_t g = 0; g < job.groups.size() && why.tasks.size() < groups_shown_max; ++g) {
-    Group& group = job.groups[g];
+    const Group& group = job.groups[g];
     if (group.live)
-      for (auto& [index, task] : *group.live) {
+      for (const auto& [index, task] : *group.live) {
         if (why.tasks.size() >= groups_shown_max) break;
         if (task.record.state == TaskState::running) {
-          ++running;
           why.tasks.emplace_back(task.record.name, task.record.state,
                                  fmt::format("runs on {}", fmt::join(task.attempt->record.node_names, ", ")));
-        } else if (task.attempt && task.attempt->stopping) {
+        } else if (task.attempt && task.attempt->is_stopping()) {
           why.tasks.emplace_back(task.record.name, task.record.state,
                                  fmt::format("is being stopped: {}", task.attempt->record.detail));
         } else if (task.attempt) {
@@ -169,13 +158,13 @@ Result<Controller::Why> Controller::why(const JobRecord& record) {
               task.record.name, task.record.state,
               fmt::format("is being started on {}", fmt::join(task.attempt->record.node_names, ", ")));
         } else if (task.record.not_before) {
-          why.tasks.emplace_back(
-              task.record.name, task.record.state,
-              fmt::format("waits {} before attempt {}: {}", format_duration(*task.record.not_before - now_),
-                          task.record.attempts + 1, task.record.reason));
+          why.tasks.emplace_back(task.record.name, task.record.state,
+                                 fmt::format("waits {} before attempt {}: {}",
+                                             format_duration(*task.record.not_before - turn.now),
+                                             task.record.attempts + 1, task.record.reason));
         } else {
           why.tasks.emplace_back(task.record.name, task.record.state,
-                                 why_queued(job, group, task.record.name) + "; " + task.record.reason);
+                                 why_queued(turn, job, group, task.record.name) + "; " + task.record.reason);
         }
       }
     if (group.next >= group.tasks || is_terminal(group.rest)) continue;
@@ -187,7 +176,7 @@ Result<Controller::Why> Controller::why(const JobRecord& record) {
             : group.name;
     why.tasks.emplace_back(
         name, group.rest,
-        group.rest == TaskState::waiting ? why_waiting(job, g) : why_queued(job, group, name));
+        group.rest == TaskState::waiting ? why_waiting(job, g) : why_queued(turn, job, group, name));
   }
   // The first thing that waits is the answer; a job in which nothing waits simply runs.
   const auto waiting = std::find_if(why.tasks.begin(), why.tasks.end(), [](const Why::Task& task) {
@@ -200,7 +189,7 @@ Result<Controller::Why> Controller::why(const JobRecord& record) {
   else if (!why.tasks.empty())
     why.answer = fmt::format("task {} {}", why.tasks.front().name, why.tasks.front().reason);
   else
-    why.answer = fmt::format("{} is {}", to_string(record.id), to_string(job.record.state));
+    why.answer = fmt::format("{} is {}", to_string(job.record.id), to_string(job.record.state));
   return why;
 }
 

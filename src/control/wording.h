@@ -20,6 +20,11 @@ inline Error no_pool(const std::string& name) {
           "slipway pool list shows the pools"};
 }
 
+inline Error no_job(JobId id) {
+  return {ErrorCode::not_found, fmt::format("there is no {}", to_string(id)),
+          "slipway job list shows the jobs"};
+}
+
 inline Error no_node(const std::string& name) {
   return {ErrorCode::not_found, fmt::format("there is no node {}", name),
           "slipway node list shows the nodes; slipway events shows those that have gone"};

@@ -103,6 +103,7 @@ struct PoolRecord {
   NodeCounts target;                  // how many the provisioner should keep up
   Resources per_node;
   bool overcommit = false;
+  bool cpu_limit = true;           // processes are held to the cores they were granted
   Duration lost_after{2'000'000};  // a node silent for longer is lost
   TimePoint created_at{};
   Fill fill = Fill::pack;
@@ -131,6 +132,8 @@ struct PoolRequest {
   std::optional<Millicores> cores_per_node;
   std::optional<Bytes> memory_per_node;
   std::optional<std::uint32_t> gpus_per_node;
+  std::optional<std::uint32_t> gpus_per_node_max;  // of the default: an even share, but no more than this
+  std::optional<bool> cpu_limit;
   std::string provisioner;
   std::optional<bool> overcommit;
   std::optional<Duration> lost_after;

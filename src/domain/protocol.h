@@ -42,8 +42,9 @@ struct ProcessEnded {
   AttemptKey key;
   std::uint32_t rank = 0;
   ProcessEndKind kind = ProcessEndKind::exited;
-  int code = 0;             // exit code, or signal number
-  bool users_fault = true;  // start_failed only: a missing command is, a full disk of the node is not
+  int code = 0;  // exit code, or signal number
+  bool counts_against_retries =
+      true;  // start_failed only: a missing command is, a full disk of the node is not
   std::string detail;
   ProcessUse use;
   TimePoint started_at{};
@@ -141,6 +142,7 @@ struct StartOrder {
   Duration silence{0};  // above 0: the node says when none of its processes was heard of for so long
   bool behind =
       false;  // may have to wait on the node until what runs before it has ended; then it starts at once
+  bool cpu_limit = true;  // its processes are held to their cores
   std::vector<ProcessStart> processes;
   View view;
   friend bool operator==(const StartOrder&, const StartOrder&) = default;
@@ -174,6 +176,10 @@ struct Hello {
   bool local = false;
   bool shares_storage = false;
   Resources total;
+  // The GPUs that are there now. Absent: an agent of before it was said; it counts them in `total`.
+  std::optional<std::vector<std::uint32_t>> gpu_indices;
+  std::string cpu_limit;  // see NodeRecord; empty: an agent of before
+  std::string cpu_limit_reason;
   std::vector<std::string> notes;
   std::vector<std::string> engines;  // what it can run containers with; empty also where nobody looked
   std::vector<AttemptKey> waiting;   // accepted, not yet started, in the order they will start

@@ -49,7 +49,11 @@ struct NodeRecord {
   bool local = false;    // brought up by the local provisioner of this service
   bool shares_storage = false;  // sees the service's data folder, so its files are read directly
   Resources total;
-  bool drained = false;  // takes no new work until resumed
+  std::vector<std::uint32_t>
+      gpu_indices;               // ascending, as many as total.gpus: what CUDA_VISIBLE_DEVICES names
+  std::string cpu_limit;         // how granted cores are enforced there: cgroup, affinity, off
+  std::string cpu_limit_reason;  // with what, or why not better
+  bool drained = false;          // takes no new work until resumed
   NodeState state = NodeState::joining;
   std::string reason;              // why it is in this state, in plain words
   std::vector<std::string> notes;  // what the machine does not allow, e.g. "no memory limits: …"
@@ -209,7 +213,8 @@ struct PoolView {
 struct NodeView {
   NodeRecord node;
   Resources used;
-  std::vector<std::string> running;  // job_1/train
+  std::vector<std::string> running;         // job_1/train
+  std::vector<std::uint32_t> gpus_granted;  // indices that attempts hold, ascending
 };
 
 struct TaskView {

@@ -4,7 +4,7 @@
 namespace slipway::launch {
 namespace {
 
-void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words) {
+void add_hostfile_environment(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words) {
   const Member& self = gang.members[rank];
   tell_master(gang, environment, words);
   environment["RANK"] = std::to_string(rank);
@@ -15,10 +15,11 @@ void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words&
   environment["CROSS_SIZE"] = std::to_string(gang.nodes());
 }
 
-Files hosts(const Gang& gang) { return {host_file(gang, &PlacedNode::address)}; }
+Files hostfile_files(const Gang& gang) { return {host_file(gang, &PlacedNode::address)}; }
 
 }  // namespace
 
-const Row hostfile{one_port_on_the_first, the_first_listens, tell, as_it_is, hosts};
+const Row hostfile{one_port_on_the_first, the_first_listens, add_hostfile_environment, as_it_is,
+                   hostfile_files};
 
 }  // namespace slipway::launch

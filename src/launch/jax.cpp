@@ -4,7 +4,7 @@
 namespace slipway::launch {
 namespace {
 
-void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words) {
+void add_jax_environment(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words) {
   const std::string coordinator = gang.endpoint(0, 0);
   words.emplace_back("coordinator", coordinator);
   environment["JAX_COORDINATOR_ADDRESS"] = coordinator;
@@ -15,6 +15,6 @@ void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words&
 
 }  // namespace
 
-const Row jax{one_port_on_the_first, the_first_listens, tell, as_it_is, no_files};
+const Row jax{one_port_on_the_first, the_first_listens, add_jax_environment, as_it_is, no_files};
 
 }  // namespace slipway::launch

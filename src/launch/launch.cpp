@@ -25,10 +25,22 @@ struct AllWords {
   }
 };
 
+// {{name}} is a literal {name}; other double braces are the user's own (docker --format '{{.ID}}').
+std::size_t literal_size(std::string_view text) {
+  if (!text.starts_with("{{")) return 0;
+  const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_", 2);
+  return end != std::string_view::npos && end > 2 && text.substr(end).starts_with("}}") ? end + 2 : 0;
+}
+
 // Replaces the known {words}; a brace that begins none of them is the user's own (shell, JSON, awk).
 std::string fill_in(std::string_view text, const AllWords& words) {
   std::string filled;
   for (std::size_t at = 0; at < text.size();) {
+    if (const std::size_t size = literal_size(text.substr(at)); size > 0) {
+      filled += text.substr(at + 1, size - 2);
+      at += size;
+      continue;
+    }
     const std::size_t end = text[at] == '{' ? text.find('}', at) : std::string_view::npos;
     const std::string* value =
         end == std::string_view::npos ? nullptr : words.find(text.substr(at + 1, end - at - 1));
@@ -90,7 +102,8 @@ std::string mpi_hosts(const std::vector<PlacedNode>& nodes) {
   std::string lines;
   for (const PlacedNode& node : nodes)
     if (!node.has_left)
-      lines += fmt::format("{0} slots={1} max-slots={1}\n", node.address, std::max(1u, node.all_gpus));
+      lines += fmt::format("{0} slots={1} max-slots={1}\n", node.address,
+                           std::max<std::size_t>(1, node.all_gpus.size()));
   return lines;
 }
 
@@ -152,7 +165,7 @@ ProcessStart preparation(const Gang& gang, std::uint32_t place, const Words& of_
   process.resources = {};
   process.argv = viewed(task.mount_root, contained(task, {"/bin/bash", "-c", task.preparation.command}));
   Environment environment = task.environment;
-  const AllWords words{of_gang, {{"node", node.name}, {"gpus", std::to_string(node.all_gpus)}}};
+  const AllWords words{of_gang, {{"node", node.name}, {"gpus", std::to_string(node.all_gpus.size())}}};
   for (const auto& [name, value] : task.process_environment) environment[name] = fill_in(value, words);
   environment["SLIPWAY_JOB_ID"] = to_string(gang.placement.key.task.job);
   environment["SLIPWAY_TASK_NAME"] = gang.placement.task_name;
@@ -170,8 +183,7 @@ ProcessStart preparation(const Gang& gang, std::uint32_t place, const Words& of_
     process.log_out = process.stdout_name;
     process.log_err = process.stderr_name;
   }
-  if (task.whole_nodes)
-    for (std::uint32_t gpu = 0; gpu < node.all_gpus; ++gpu) process.gpus.push_back(gpu);
+  if (task.whole_nodes) process.gpus = node.all_gpus;
   return process;
 }
 
@@ -221,7 +233,7 @@ struct Launcher {  // what is the same for all processes of the attempt
                     {"index", index},
                     {"node", node.name},
                     {"role", member.role},
-                    {"gpus", std::to_string(node.all_gpus)}}};
+                    {"gpus", std::to_string(node.all_gpus.size())}}};
     process.listens = row.listens(gang, rank);
     row.tell(gang, rank, environment, words.of_process);
     for (const auto& [name, value] : task.process_environment) environment[name] = fill_in(value, words);
@@ -240,7 +252,7 @@ struct Launcher {  // what is the same for all processes of the attempt
       process.log_err = fmt::format("stderr{}.txt", log);
     }
     if (task.whole_nodes) {
-      for (std::uint32_t gpu = 0; gpu < node.all_gpus; ++gpu) process.gpus.push_back(gpu);
+      process.gpus = node.all_gpus;
       return process;
     }
     // The GPUs of a node are dealt out to its processes in order.
@@ -308,6 +320,7 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
     order.files = row.files(gang);
     order.stop_grace = task.stop_grace;
     order.silence = task.silence_timeout;
+    order.cpu_limit = placement.cpu_limit && !task.whole_nodes;
   }
   std::vector<std::size_t> gpus_used(gang.nodes());
   for (std::uint32_t rank = 0; rank < gang.members.size(); ++rank) {
@@ -326,7 +339,9 @@ StartOrder start_task(const PoolRecord& pool, const AttemptKey& key, const NodeR
   StartOrder order;
   order.key = key;
   order.folder = start_folder(node.workspace, node.name, node.id, key.attempt);
+  order.cpu_limit = false;  // it has the node to itself
   ProcessStart& process = order.processes.emplace_back();
+  process.gpus = node.gpu_indices;
   process.argv = {"/bin/sh", "-c", task.command};
   if (!task.script.empty()) {
     order.files.emplace_back(start_task_file, task.script);

@@ -3,10 +3,10 @@
 // orders, so they can be sent again after a crash.
 //
 // Commands may use {rank} {world_size} {local_rank} {index} {attempt} {node} {job} {task} {role} {hosts}
-// {master} {gpus} {mpi_hosts} and what the toolkit adds; other braces stay as they are. Every process sees
-// SLIPWAY_JOB_ID, SLIPWAY_TASK_NAME, SLIPWAY_TASK_INDEX, SLIPWAY_ATTEMPT, SLIPWAY_NODE, SLIPWAY_NODES,
-// SLIPWAY_RANK, SLIPWAY_WORLD_SIZE and SLIPWAY_LOCAL_RANK, with roles SLIPWAY_ROLE and SLIPWAY_ROLE_INDEX;
-// its agent adds the folders.
+// {master} {gpus} {mpi_hosts} and what the toolkit adds; {{rank}} is a literal {rank}; other braces stay as
+// they are. Every process sees SLIPWAY_JOB_ID, SLIPWAY_TASK_NAME, SLIPWAY_TASK_INDEX, SLIPWAY_ATTEMPT,
+// SLIPWAY_NODE, SLIPWAY_NODES, SLIPWAY_RANK, SLIPWAY_WORLD_SIZE and SLIPWAY_LOCAL_RANK, with roles
+// SLIPWAY_ROLE and SLIPWAY_ROLE_INDEX; its agent adds the folders.
 #include <string>
 #include <vector>
 
@@ -19,12 +19,12 @@ namespace slipway::launch {
 struct PlacedNode {
   std::string name;
   std::string address;
-  std::vector<std::uint32_t> gpus;   // indices given to this attempt
-  std::vector<std::uint16_t> ports;  // those it found, as many as the order to prepare asked for
-  std::string host;                  // name of its machine
-  bool has_left = false;             // the gang goes on without it: nobody is told of it
-  std::uint32_t all_gpus = 0;        // that it has
-  bool shares_storage = false;       // sees the service's data folder
+  std::vector<std::uint32_t> gpus;      // indices given to this attempt
+  std::vector<std::uint16_t> ports;     // those it found, as many as the order to prepare asked for
+  std::string host;                     // name of its machine
+  bool has_left = false;                // the gang goes on without it: nobody is told of it
+  std::vector<std::uint32_t> all_gpus;  // indices of those it has
+  bool shares_storage = false;          // sees the service's data folder
 };
 
 struct Placement {
@@ -35,6 +35,7 @@ struct Placement {
   std::vector<PlacedNode> nodes;
   std::string secret;
   std::vector<View::Place> places;  // the pool's mounts and the task's, where they lie
+  bool cpu_limit = true;            // of the pool
 };
 
 // Whether the nodes must get ready first: several must start together, or ports must be found.

@@ -107,6 +107,14 @@ TEST(Launch, AStringRunsUnderTheShellAndOneProcessHasPlainNames) {
   EXPECT_EQ(orders[0].processes[0].wd_name, "wd");
 }
 
+TEST(Launch, DoubleBracesAreLiteral) {
+  TaskSpec task;
+  task.command = std::vector<std::string>{"echo", "{rank}", "{{rank}}", "{{.ID}}", "{{{rank}}}"};
+  const auto orders = launch(task, prepared(task, placed_on(1)));
+  EXPECT_EQ(orders[0].processes[0].argv,
+            (std::vector<std::string>{"echo", "0", "{rank}", "{{.ID}}", "{{rank}}"}));
+}
+
 TEST(Launch, UsersCannotShadowOurVariablesButDefaults) {
   TaskSpec task;
   task.command = std::string("true");
@@ -174,6 +182,13 @@ TEST(TensorFlow, WorkersOnTwoNodesTwoEach) {
                    "lab-1 " + cluster + R"("task":{"type":"worker","index":1},"environment":"cloud"} 1)",
                    "lab-2 " + cluster + R"("task":{"type":"worker","index":2},"environment":"cloud"} 2)",
                    "lab-2 " + cluster + R"("task":{"type":"worker","index":3},"environment":"cloud"} 3)"}));
+}
+
+TEST(TensorFlow, OneCoreHasTwoThreadsForOperations) {
+  TaskSpec task = alike(Toolkit::tensorflow, 1, 1);
+  EXPECT_EQ(seen(task, placed_on(1), {"TF_NUM_INTEROP_THREADS"}), Lines{"lab-1 2"});
+  task.environment["TF_NUM_INTEROP_THREADS"] = "1";
+  EXPECT_EQ(seen(task, placed_on(1), {"TF_NUM_INTEROP_THREADS"}), Lines{"lab-1 1"}) << "the user decides";
 }
 
 TEST(TensorFlow, RolesShareNodesAndTheEvaluatorIsOutside) {
@@ -420,7 +435,7 @@ TEST(Launch, WordsAreFilledIntoVariablesAndTextsButNotIntoPlainVariables) {
   task.texts = {{"/mnt/slipway/hosts", "{mpi_hosts}"}};
   task.secrets = {{"KEY", "sealed:abc"}};
   Placement placement = placed_on(2);
-  placement.nodes[1].all_gpus = 4;
+  placement.nodes[1].all_gpus = {4, 5, 6, 7};
   const auto orders = launch(task, placement);
   EXPECT_EQ(variable(orders[1].processes[0], "PLAIN"), "{index} {hosts}");
   EXPECT_EQ(variable(orders[1].processes[0], "RANK_OF"), "1/2");

@@ -1,6 +1,6 @@
 // MPI and Horovod: a launcher on the first node, and on each other one a helper that starts what the launcher
-// asks for there, as a part of the same attempt (src/remote). Hosts are called by their nodes' names, which
-// only the helper can resolve, so mpirun must ask it even for nodes of the same machine.
+// asks for there, as a part of the same attempt (src/gang_exec). Hosts are called by their nodes' names,
+// which only the helper can resolve, so mpirun must ask it even for nodes of the same machine.
 #include <fmt/format.h>
 
 #include <set>
@@ -31,7 +31,7 @@ std::string start_hosts(const Gang& gang) {
   return hosts;
 }
 
-void tell(const Gang& gang, std::uint32_t, Environment& environment, Words&) {
+void add_mpi_environment(const Gang& gang, std::uint32_t, Environment& environment, Words&) {
   environment["SLIPWAY_START_HOSTS"] = start_hosts(gang);
   if (shares_machine(gang)) environment["SLIPWAY_SHARED_MACHINE"] = "yes";
   environment["SLIPWAY_START_SECRET"] = gang.placement.secret;
@@ -59,7 +59,7 @@ std::vector<std::string> under_ssh(const Gang& gang, std::uint32_t rank, std::ve
 }
 
 // Where the gang may change, its launcher looks up here where the helpers listen.
-Files hosts(const Gang& gang) {
+Files mpi_files(const Gang& gang) {
   Files files{host_file(gang, &PlacedNode::name)};
   if (gang.task.framework_elastic) files.emplace_back("start-hosts", start_hosts(gang));
   return files;
@@ -67,8 +67,8 @@ Files hosts(const Gang& gang) {
 
 }  // namespace
 
-const Row mpi{one_port, its_port, tell, under_mpi, hosts};
-const Row ssh{one_port, its_port, tell, under_ssh, hosts};
-const Row horovod{one_port, its_port, tell, under_horovod, hosts};
+const Row mpi{one_port, its_port, add_mpi_environment, under_mpi, mpi_files};
+const Row ssh{one_port, its_port, add_mpi_environment, under_ssh, mpi_files};
+const Row horovod{one_port, its_port, add_mpi_environment, under_horovod, mpi_files};
 
 }  // namespace slipway::launch

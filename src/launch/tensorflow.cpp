@@ -48,8 +48,12 @@ std::uint32_t ports(const Gang& gang, std::uint32_t node) {
   return count;
 }
 
-void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words) {
+void add_tensorflow_environment(const Gang& gang, std::uint32_t rank, Environment& environment,
+                                Words& words) {
   environment["TF_CONFIG"] = tf_config(gang, rank);
+  // On one visible core TensorFlow makes one thread for operations, and a parameter server strategy waits for
+  // itself in it.
+  if (gang.members[rank].resources.cores < 2000) environment.emplace("TF_NUM_INTEROP_THREADS", "2");
   words.emplace_back("ps_hosts", hosts_of(gang, "ps"));
   words.emplace_back("worker_hosts", hosts_of(gang, "worker"));
   words.emplace_back("chief_hosts", hosts_of(gang, "chief"));
@@ -57,6 +61,6 @@ void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words&
 
 }  // namespace
 
-const Row tensorflow{ports, listens, tell, as_it_is, no_files};
+const Row tensorflow{ports, listens, add_tensorflow_environment, as_it_is, no_files};
 
 }  // namespace slipway::launch

@@ -15,7 +15,7 @@ bool is_python(std::string_view program) {
   return program.substr(program.rfind('/') + 1).starts_with("python");
 }
 
-void tell(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words) {
+void add_torch_environment(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words) {
   const Member& self = gang.members[rank];
   tell_master(gang, environment, words);
   environment["NODE_RANK"] = environment["GROUP_RANK"] = std::to_string(self.node);
@@ -62,6 +62,6 @@ std::vector<std::string> wrap(const Gang& gang, std::uint32_t rank, std::vector<
 
 }  // namespace
 
-const Row torch{one_port_on_the_first, the_first_listens, tell, wrap, no_files};
+const Row torch{one_port_on_the_first, the_first_listens, add_torch_environment, wrap, no_files};
 
 }  // namespace slipway::launch

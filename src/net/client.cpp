@@ -18,7 +18,7 @@ namespace slipway::net {
 namespace {
 
 constexpr std::size_t body_size_max = 256u << 20;
-constexpr std::size_t reserve_max = 16u << 20;
+constexpr std::size_t response_reserve_max = 16u << 20;
 constexpr std::size_t buffer_size = 256 * 1024;
 
 bool is_success(int status) { return status >= 200 && status < 300; }
@@ -151,7 +151,8 @@ Result<bool> Call::take_head(std::string_view& bytes) {
   response_.status = parser->status;
   response_.headers = std::move(parser->headers);
   if (!is_head_)
-    response_.body.reserve(std::min<std::uint64_t>(parser->content_length().value_or(0), reserve_max));
+    response_.body.reserve(
+        std::min<std::uint64_t>(parser->content_length().value_or(0), response_reserve_max));
   parser->sink = [this](std::string_view piece) { return take_piece(piece); };
   parser_ = std::move(parser);
   return true;

@@ -17,7 +17,7 @@ namespace {
 // What a client may send ahead while its request is being answered; then it has to wait.
 constexpr std::size_t pending_size_max = 16 * 1024;
 // Bodies of a known size get their memory at once, but not on the word of a stranger for more than this.
-constexpr std::size_t reserve_max = 1 << 20;
+constexpr std::size_t request_reserve_max = 1 << 20;
 
 }  // namespace
 
@@ -204,7 +204,7 @@ bool Connection::open_body_sink(const BodyPolicy& policy) {
   incoming.size_max = policy.size_max;
   if (policy.spool_folder.empty()) {
     const std::uint64_t known = incoming.parser.content_length().value_or(0);
-    incoming.request.body.reserve(std::min<std::uint64_t>(known, reserve_max));
+    incoming.request.body.reserve(std::min<std::uint64_t>(known, request_reserve_max));
   } else {
     std::string path = policy.spool_folder + "/body.XXXXXX";
     incoming.spool = Fd(::mkostemp(path.data(), O_CLOEXEC));

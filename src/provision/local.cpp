@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,23 +10,33 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 
 #include "base/log.h"
-
-extern char** environ;
+#include "base/subprocess.h"
 
 namespace slipway::provision {
 namespace {
 
-constexpr Duration lived_long{5'000'000};
-constexpr Duration wait_max{5'000'000};
+constexpr Duration lived_long = 5s;
+constexpr Duration wait_max = 5s;
+
+// Two services on one machine begin with different ones.
+CoreList cores_from(const std::string& data) {
+  CoreList cores = usable_cores();
+  if (!cores.empty())
+    std::rotate(cores.begin(),
+                cores.begin() + static_cast<std::ptrdiff_t>(std::hash<std::string>{}(data) % cores.size()),
+                cores.end());
+  return cores;
+}
 
 std::string key_of(const NodeRecord& node) { return node.workspace + "." + node.name; }
 
 }  // namespace
 
 LocalProvisioner::LocalProvisioner(net::Loop& loop, LocalOptions options)
-    : loop_(loop), options_(std::move(options)) {}
+    : loop_(loop), options_(std::move(options)), cores_(cores_from(options_.data)) {}
 LocalProvisioner::~LocalProvisioner() = default;
 
 std::string LocalProvisioner::folder_of(const NodeRecord& node) const {
@@ -71,10 +80,24 @@ void LocalProvisioner::bring_up(const std::string& key) {
   const std::string folder = folder_of(agent.node);
   if (auto made = make_folders(folder, 0700); !made)
     log::error("agent.folder", {{"node", agent.node.name}, {"why", made.error().what}});
+  choose_cores(agent, folder);
   agent.pid = FileLock::holder(folder + "/agent.lock");
   agent.child = false;
   if (agent.pid == 0) spawn(agent);
   follow(key);
+}
+
+void LocalProvisioner::choose_cores(Agent& agent, const std::string& folder) {
+  if (!agent.cores.empty()) return;
+  const std::string file = folder + "/" + std::string(cores_file);
+  if (const Result<std::string> known = read_file(file)) {
+    agent.cores = parse_cores(*known);
+    return cores_.hold(agent.cores);
+  }
+  agent.cores = cores_.take(agent.node.total.cores);
+  if (agent.cores.empty()) return;
+  if (auto written = write_file_durably(file, format_cores(agent.cores), 0600); !written)
+    log::error("agent.cores", {{"node", agent.node.name}, {"why", written.error().what}});
 }
 
 void LocalProvisioner::spawn(Agent& agent) {
@@ -91,37 +114,21 @@ void LocalProvisioner::spawn(Agent& agent) {
   if (!agent.node.address.empty()) add("--address", agent.node.address);
   if (agent.node.total.cores > 0) add("--cores", fmt::format("{:g}", agent.node.total.cores / 1000.0));
   if (agent.node.total.memory > 0) add("--memory", std::to_string(agent.node.total.memory));
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  const std::string log_file = folder + "/agent.log";
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  // Not our sockets: an agent outlives us and would hold the port we listen on.
-  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = 0;
-  const int failed = posix_spawn(&pid, options_.program.c_str(), &actions, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  agent.pid = failed ? 0 : pid;
-  agent.child = failed == 0;
+  add("--gpus",
+      agent.node.gpu_indices.empty() ? "none" : fmt::format("{}", fmt::join(agent.node.gpu_indices, ",")));
+  // In a session of its own and without our sockets: an agent outlives us.
+  auto started = Subprocess::start({.argv = std::move(arguments),
+                                    .output = Stdio::file,
+                                    .error_output = Stdio::output,
+                                    .output_file = folder + "/agent.log",
+                                    .group = ProcessGroup::session});
+  agent.child = started.has_value();
+  agent.pid = started ? started->release() : 0;
   agent.started_at = clock_.now();
-  if (failed)
-    log::error("agent.start", {{"node", agent.node.name}, {"why", std::strerror(failed)}});
+  if (!started)
+    log::error("agent.start", {{"node", agent.node.name}, {"why", started.error().what}});
   else
-    log::debug("agent.started", {{"node", agent.node.name}, {"pid", pid}});
+    log::debug("agent.started", {{"node", agent.node.name}, {"pid", agent.pid}});
 }
 
 void LocalProvisioner::follow(const std::string& key) {
@@ -147,11 +154,12 @@ void LocalProvisioner::ended(const std::string& key) {
   if (!agent.wanted && FileLock::holder(folder + "/keeper.lock") == 0) {  // it and all it ran are gone
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
+    cores_.give_back(agent.cores);
     agents_.erase(found);
     return;
   }
   const bool soon = clock_.now() - agent.started_at > lived_long;
-  agent.wait = soon ? Duration(0) : std::min(wait_max, agent.wait * 2 + Duration(20'000));
+  agent.wait = soon ? Duration(0) : std::min<Duration>(wait_max, agent.wait * 2 + 20ms);
   agent.again = loop_.after(agent.wait, [this, key] {
     const auto again = agents_.find(key);
     if (again == agents_.end() || leaving_) return;

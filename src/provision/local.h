@@ -4,12 +4,16 @@
 // Agents are not bound to the service's life. Those found running are adopted (their lock names their pid),
 // those that end are started again, those no longer wanted are kept up just until the service has told them
 // to end what they run and quit.
+//
+// The nodes of a machine divide its cores among them: each has a list of its own in its folder, which its
+// keeper reads. Lists overlap only where the nodes together have more cores than the machine.
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/cores.h"
 #include "base/file.h"
 #include "domain/records.h"
 #include "net/loop.h"
@@ -46,10 +50,12 @@ class LocalProvisioner {
     std::shared_ptr<net::Loop::Timer> again;
     Duration wait{0};
     TimePoint started_at{};
+    CoreList cores;  // those its processes are held to, where no cgroup limits them
   };
   std::string folder_of(const NodeRecord& node) const;
   void bring_up(const std::string& key);
   void spawn(Agent& agent);
+  void choose_cores(Agent& agent, const std::string& folder);
   void follow(const std::string& key);
   void ended(const std::string& key);
   void adopt_strays();
@@ -58,6 +64,7 @@ class LocalProvisioner {
   net::Loop& loop_;
   LocalOptions options_;
   SystemClock clock_;
+  CorePool cores_;
   std::map<std::string, Agent> agents_;  // by "workspace.name"
   bool leaving_ = false;
   std::function<void()> gone_;

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "sched/capacity_overlay.h"
 
 namespace slipway::sched {
 namespace {
 
-constexpr std::size_t counts_max = 64;  // sizes waited for at a time; people ask for a handful
+constexpr std::size_t counts_max = 64;  // sizes requested at a time; people use a handful
 
 void count_one(std::map<Resources, std::uint32_t>& sizes, const Resources& size, int by) {
   std::uint32_t& count = sizes[size];
@@ -26,12 +27,28 @@ Share share_of(const Resources& need, const Resources& total) {
                    part(need.gpus, total.gpus), Share{1}});
 }
 
-std::optional<Resources> Capacity::seen(NodeId id, const Room& room) const {
-  if (!room.has({})) return std::nullopt;
-  if (!is_kept(id)) return room.free();
-  const bool has_slot_beside = room.slots == 0 || room.slots_used + 1 < room.slots;
-  if (!has_slot_beside || !fits(kept_per_node_, room.free())) return std::nullopt;
-  return room.free() - kept_per_node_;
+std::optional<Resources> NodeCapacity::available(const Resources* reserved) const {
+  if (!has({})) return std::nullopt;
+  if (!reserved) return free();
+  const bool has_slot_beside = slots == 0 || slots_used + 1 < slots;
+  if (!has_slot_beside || !fits(*reserved, free())) return std::nullopt;
+  return free() - *reserved;
+}
+
+std::optional<TimePoint> free_by(NodeCapacity node, std::vector<KnownEnd> ends, const Resources& need,
+                                 TimePoint now) {
+  if (node.has(need)) return now;
+  std::sort(ends.begin(), ends.end());
+  for (const KnownEnd& end : ends) {
+    node.used = node.used - end.amount;
+    --node.slots_used;
+    if (node.has(need)) return std::max(now, end.at);
+  }
+  return std::nullopt;
+}
+
+std::optional<Resources> Capacity::available(NodeId id) const {
+  return nodes_.at(id).available(reserved_on(id));
 }
 
 void Capacity::recount(const Resources& free, int by) {
@@ -39,100 +56,129 @@ void Capacity::recount(const Resources& free, int by) {
     if (fits(one.need, free)) one.nodes += static_cast<std::uint32_t>(by);
 }
 
-void Capacity::add(NodeId id, const Room& room) {
-  if (!room.open) return;
-  if (is_kept(id) && fits(kept_per_node_, room.total)) ++kept_able_;
-  if (const auto free = seen(id, room)) {
-    (room.low_priority ? low_priority_ : dedicated_)[*free].insert(id);
+void Capacity::add(NodeId id, const NodeCapacity& node) {
+  if (!node.open) return;
+  if (is_reserved(id) && fits(reserved_per_node_, node.total)) ++reserved_able_;
+  if (const auto free = node.available(reserved_on(id))) {
+    insert(node.low_priority ? low_priority_ : dedicated_, *free, id);
     recount(*free, 1);
   } else {
-    closed_to_others_.insert(id);
+    unavailable_.insert(id);
   }
 }
 
-void Capacity::drop(NodeId id, const Room& room) {
-  if (!room.open) return;
-  if (is_kept(id) && fits(kept_per_node_, room.total)) --kept_able_;
-  if (const auto free = seen(id, room)) {
-    Index& index = room.low_priority ? low_priority_ : dedicated_;
-    const auto found = index.find(*free);
-    found->second.erase(id);
-    if (found->second.empty()) index.erase(found);
+void Capacity::drop(NodeId id, const NodeCapacity& node) {
+  if (!node.open) return;
+  if (is_reserved(id) && fits(reserved_per_node_, node.total)) --reserved_able_;
+  if (const auto free = node.available(reserved_on(id))) {
+    erase(node.low_priority ? low_priority_ : dedicated_, *free, id);
     recount(*free, -1);
   } else {
-    closed_to_others_.erase(id);
+    unavailable_.erase(id);
   }
 }
 
-void Capacity::count_size(const Room& room, int by) {
-  count_one(totals_, room.total, by);
-  if (room.open) count_one(openings_, room.total, by);
+// drop() and add() in one, without counting each size twice.
+void Capacity::set_used(NodeId id, NodeCapacity& node, const Resources& used, std::uint32_t slots_used) {
+  const Resources* reserved = reserved_on(id);
+  const auto before = node.available(reserved);
+  node.used = used;
+  node.slots_used = slots_used;
+  if (!node.open) return;
+  const auto after = node.available(reserved);
+  FreeIndex& index = node.low_priority ? low_priority_ : dedicated_;
+  before ? erase(index, *before, id) : unavailable_.erase(id);
+  after ? insert(index, *after, id) : unavailable_.insert(id);
+  for (Count& one : counts_) {
+    one.nodes -= before && fits(one.need, *before);
+    one.nodes += after && fits(one.need, *after);
+  }
+}
+
+void Capacity::count_size(const NodeCapacity& node, int by) {
+  count_one(totals_, node.total, by);
+  if (node.open) count_one(open_, node.total, by);
   largest_.reset();
   ++share_version_;
 }
 
-void Capacity::set(NodeId id, Room room) {
-  // A node that came back smaller than what still runs on it has no room, not negative room.
-  room.used = {std::min(room.used.cores, room.total.cores), std::min(room.used.memory, room.total.memory),
-               std::min(room.used.gpus, room.total.gpus)};
-  slots_ = room.slots;
-  Room* known = nodes_.find(id);
-  if (known && *known == room) return;
+void Capacity::set(NodeId id, const NodeCapacity& capacity) {
+  slots_ = capacity.slots;
+  NodeCapacity* known = nodes_.find(id);
+  if (known && *known == capacity) return;
   if (known) drop(id, *known);
-  if (!known || known->total != room.total || known->open != room.open) {
+  if (!known || known->total != capacity.total || known->open != capacity.open) {
     if (known) count_size(*known, -1);
-    count_size(room, 1);
+    count_size(capacity, 1);
   }
-  add(id, nodes_.insert(id, room));
+  add(id, nodes_.insert(id, capacity));
 }
 
 void Capacity::remove(NodeId id) {
-  const Room* found = nodes_.find(id);
+  const NodeCapacity* found = nodes_.find(id);
   if (!found) return;
   drop(id, *found);
   count_size(*found, -1);
   nodes_.erase(id);
+  ends_.erase(id);
 }
 
-void Capacity::take(NodeId id, const Resources& amount) {
-  Room& room = nodes_.at(id);
-  SLIPWAY_CHECK(room.has(amount));
-  drop(id, room);
-  room.used = room.used + amount;
-  ++room.slots_used;
-  add(id, room);
+void Capacity::allocate(NodeId id, const Resources& amount) {
+  NodeCapacity& node = nodes_.at(id);
+  SLIPWAY_CHECK(node.has(amount));
+  set_used(id, node, node.used + amount, node.slots_used + 1);
 }
 
-void Capacity::give(NodeId id, const Resources& amount) {
-  Room& room = nodes_.at(id);
-  SLIPWAY_CHECK(fits(amount, room.used) && room.slots_used > 0);
-  drop(id, room);
-  room.used = room.used - amount;
-  --room.slots_used;
-  add(id, room);
+void Capacity::release(NodeId id, const Resources& amount) {
+  NodeCapacity& node = nodes_.at(id);
+  SLIPWAY_CHECK(fits(amount, node.used) && node.slots_used > 0);
+  set_used(id, node, node.used - amount, node.slots_used - 1);
 }
 
-bool Capacity::is_kept(NodeId node) const { return std::binary_search(kept_.begin(), kept_.end(), node); }
+void Capacity::add_end(NodeId id, const KnownEnd& end) {
+  std::vector<KnownEnd>* known = ends_.find(id);
+  (known ? *known : ends_.insert(id, {})).push_back(end);
+}
 
-void Capacity::keep(std::vector<NodeId> nodes, const Resources& per_node) {
+void Capacity::remove_end(NodeId id, const KnownEnd& end) {
+  std::vector<KnownEnd>& ends = ends_.at(id);
+  const auto same = std::find(ends.begin(), ends.end(), end);
+  SLIPWAY_CHECK(same != ends.end());
+  *same = ends.back();
+  ends.pop_back();
+}
+
+const std::vector<KnownEnd>& Capacity::ends(NodeId id) const {
+  static const std::vector<KnownEnd> none;
+  const std::vector<KnownEnd>* found = ends_.find(id);
+  return found ? *found : none;
+}
+
+bool Capacity::is_reserved(NodeId node) const {
+  return std::binary_search(reserved_.begin(), reserved_.end(), node);
+}
+
+void Capacity::reserve(std::vector<NodeId> nodes, const Resources& per_node) {
   std::sort(nodes.begin(), nodes.end());
-  std::vector<NodeId> both = kept_;
-  both.insert(both.end(), nodes.begin(), nodes.end());
-  std::sort(both.begin(), both.end());
-  both.erase(std::unique(both.begin(), both.end()), both.end());
+  std::vector<NodeId> both;
+  std::set_union(reserved_.begin(), reserved_.end(), nodes.begin(), nodes.end(), std::back_inserter(both));
   for (const NodeId id : both)
-    if (const Room* room = nodes_.find(id)) drop(id, *room);
-  kept_ = std::move(nodes);
-  kept_per_node_ = per_node;
+    if (const NodeCapacity* node = nodes_.find(id)) drop(id, *node);
+  reserved_ = std::move(nodes);
+  reserved_per_node_ = per_node;
   for (const NodeId id : both)
-    if (const Room* room = nodes_.find(id)) add(id, *room);
+    if (const NodeCapacity* node = nodes_.find(id)) add(id, *node);
+}
+
+std::optional<std::vector<NodeId>> Capacity::find(const Shape& shape, ReservedUse use) const {
+  return CapacityOverlay(*this).find(shape, use);
 }
 
 std::uint32_t Capacity::count(const Resources& need) const {
   for (const Count& one : counts_)
     if (one.need == need) return one.nodes;
   Count fresh{need, 0};
-  for (const Index* index : {&dedicated_, &low_priority_})
+  for (const FreeIndex* index : {&dedicated_, &low_priority_})
     for (const auto& [free, ids] : *index)
       if (fits(need, free)) fresh.nodes += static_cast<std::uint32_t>(ids.size());
   if (counts_.size() < counts_max)
@@ -142,72 +188,9 @@ std::uint32_t Capacity::count(const Resources& need) const {
   return fresh.nodes;
 }
 
-template <class Visit>
-bool Capacity::visit(const Index& index, const Resources& need, Visit visit) const {
-  if (fill_ == Fill::pack) {
-    for (auto at = index.lower_bound(need); at != index.end();) {
-      const Resources& free = at->first;
-      if (free.cores < need.cores) {  // on to those of as many GPUs that have the cores
-        at = index.lower_bound({.cores = need.cores, .memory = need.memory, .gpus = free.gpus});
-        continue;
-      }
-      if (free.memory >= need.memory && !at->second.visit(visit)) return false;
-      ++at;
-    }
-    return true;
-  }
-  for (auto at = index.rbegin(); at != index.rend() && at->first.gpus >= need.gpus; ++at)
-    if (fits(need, at->first) && !at->second.visit(visit)) return false;
-  return true;
-}
-
-template <class Visit>
-bool Capacity::visit(const Resources& need, Visit visit) const {
-  return this->visit(dedicated_, need, visit) && this->visit(low_priority_, need, visit);
-}
-
-std::optional<std::vector<NodeId>> Capacity::find(const Shape& shape, Use use) const {
-  if (use == Use::beside_kept && count(shape.per_node) < shape.nodes) return std::nullopt;
-  std::vector<NodeId> chosen;
-  const auto choose = [&](NodeId id) {
-    chosen.push_back(id);
-    return chosen.size() < shape.nodes;
-  };
-  const auto choose_kept = [&] {
-    for (const NodeId id : kept_)
-      if (const Room* room = nodes_.find(id); room && room->has(shape.per_node))
-        if (!choose(id)) break;
-  };
-  if (use == Use::kept_first) choose_kept();
-  if (chosen.size() < shape.nodes)
-    visit(shape.per_node,
-          [&](NodeId id) { return use != Use::beside_kept && is_kept(id) ? true : choose(id); });
-  if (use == Use::kept_last && chosen.size() < shape.nodes) choose_kept();
-  if (chosen.size() < shape.nodes) return std::nullopt;
-  // Ranks follow the nodes' ids, so that rank 0 of a gang is where people look for it.
-  std::sort(chosen.begin(), chosen.end());
-  return chosen;
-}
-
-std::vector<NodeId> Capacity::nearest_to_fit(const Shape& shape) const {
-  std::vector<NodeId> chosen;
-  const auto choose = [&](NodeId id) {
-    if (fits(shape.per_node, nodes_.at(id).total)) chosen.push_back(id);
-    return chosen.size() < shape.nodes;
-  };
-  if (!visit(shape.per_node, choose)) return chosen;  // those that have room now
-  for (const Index* index : {&dedicated_, &low_priority_})
-    for (auto at = index->rbegin(); at != index->rend(); ++at) {
-      if (fits(shape.per_node, at->first)) continue;
-      if (!at->second.visit(choose)) return chosen;
-    }
-  closed_to_others_.visit(choose);
-  return chosen;
-}
-
-std::uint32_t Capacity::able(const Shape& shape) const {
+std::uint32_t Capacity::large_enough(const Shape& shape) const {
   std::uint32_t able = 0;
-  for (const auto& [total, nodes] : openings_)
+  for (const auto& [total, nodes] : open_)
     if (fits(shape.per_node, total)) able += nodes;
   return able;
 }

@@ -1,127 +1,143 @@
 #pragma once
-// The room on the nodes of one pool, ordered so that a fit is found without looking at every node.
+// The capacity of the nodes of one pool: what each has, what is allocated, what is free.
 //
-// Nodes with the same room free lie together, so a search costs what differs, not what there is. For sizes
-// that were asked for lately it is counted how many nodes have room, so asking in vain costs nothing.
+// Nodes are indexed by what is free on them. For sizes that were requested lately it is counted how many
+// nodes have the capacity, so a request that does not fit costs nothing. Searches are in CapacityOverlay.
 //
-// Room can be kept on some nodes for one task: others then see only what is free beside it.
+// Capacity can be reserved on some nodes for one task: others then see only what is free beside it.
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include "base/clock.h"
 #include "domain/ids.h"
 #include "domain/job.h"
 #include "domain/pool.h"
-#include "sched/node_set.h"
+#include "sched/free_index.h"
 #include "sched/node_table.h"
 
 namespace slipway::sched {
 
-// What a task asks for: this much room on that many different nodes, for at most so long.
+// What a task requests: this much capacity on that many different nodes, for at most so long.
 struct Shape {
   std::uint32_t nodes = 1;
   Resources per_node;
-  Duration lasts_max{0};  // from placed to ended; 0: nobody knows
+  Duration lasts_max{0};        // from placed to ended; 0: unknown
+  std::uint32_t nodes_max = 0;  // of an elastic task: it takes up to so many where they are free
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
-// Millionths of a node of the pool's largest size. The part of it that a task takes is that of the resource
-// it takes most of, as that is what nobody else can have.
+// Millionths of a node of the pool's largest size. A task's share of a node is that of the resource it takes
+// most of, as that is what nobody else can have.
 using Share = std::uint64_t;
 constexpr Share whole_node = 1'000'000;
 
-struct Room {  // of one node
+struct NodeCapacity {
   Resources total;
-  Resources used;
-  bool open = false;          // takes new work
-  bool low_priority = false;  // chosen after those that are not
+  Resources used;             // may exceed the total of a node that returned smaller
+  bool open = false;          // takes new tasks
+  bool low_priority = false;  // chosen after dedicated nodes
   std::uint32_t slots = 0;    // tasks at a time; 0: no limit
   std::uint32_t slots_used = 0;
+  bool takes_prefetched = false;
+  std::uint32_t prefetched = 0;  // tasks sent to the node that wait for free capacity there
 
-  Resources free() const { return total - used; }
+  Resources free() const {
+    const auto left = [](auto all, auto some) { return all - std::min(all, some); };
+    return {left(total.cores, used.cores), left(total.memory, used.memory), left(total.gpus, used.gpus)};
+  }
   bool has(const Resources& need) const {
     return open && (slots == 0 || slots_used < slots) && fits(need, free());
   }
-  friend bool operator==(const Room&, const Room&) = default;
+  // What a task may use where `reserved` is reserved for another one; nullopt: nothing.
+  std::optional<Resources> available(const Resources* reserved) const;
+  friend bool operator==(const NodeCapacity&, const NodeCapacity&) = default;
 };
 
-// What it takes of a node of that size.
+struct KnownEnd {  // of a task that has a time limit
+  TimePoint at{};
+  Resources amount;
+  friend auto operator<=>(const KnownEnd&, const KnownEnd&) = default;
+};
+
+// When the node will have that capacity, given the ends that are known; nullopt: unknown.
+std::optional<TimePoint> free_by(NodeCapacity node, std::vector<KnownEnd> ends, const Resources& need,
+                                 TimePoint now);
+
+// The share of a node of that size.
 Share share_of(const Resources& need, const Resources& total);
 
-enum class Use : std::uint8_t { beside_kept, kept_last, kept_first };  // of nodes on which room is kept
+enum class ReservedUse : std::uint8_t { never, last, first };  // of capacity that is reserved
 
 class Capacity {
  public:
   void set_fill(Fill fill) { fill_ = fill; }
-  // Setting a node again replaces what was known of it.
-  void set(NodeId node, Room room);
+  Fill fill() const { return fill_; }
+  // Setting a node again replaces what was known of it, but for the known ends.
+  void set(NodeId node, const NodeCapacity& capacity);
   void remove(NodeId node);
-  void take(NodeId node, const Resources& amount);  // for one task
-  void give(NodeId node, const Resources& amount);
+  void allocate(NodeId node, const Resources& amount);  // for one task
+  void release(NodeId node, const Resources& amount);
 
-  // Open nodes with room for the shape, dedicated ones first, then as `fill` says, then by id; in the order
-  // of their ids. nullopt when there are too few.
-  std::optional<std::vector<NodeId>> find(const Shape& shape, Use use = Use::beside_kept) const;
+  void add_end(NodeId node, const KnownEnd& end);
+  void remove_end(NodeId node, const KnownEnd& end);
+  void clear_ends(NodeId node) { ends_.erase(node); }
+  const std::vector<KnownEnd>& ends(NodeId node) const;
 
-  // The open nodes that will have room soonest, judged by what is free now. Fewer than shape.nodes when the
-  // pool is too small.
-  std::vector<NodeId> nearest_to_fit(const Shape& shape) const;
+  // Reserves so much on those nodes, of what is free now and what becomes free; replaces what was reserved.
+  void reserve(std::vector<NodeId> nodes, const Resources& per_node);
+  const std::vector<NodeId>& reserved_nodes() const { return reserved_; }  // by id
+  const Resources& reserved_per_node() const { return reserved_per_node_; }
+  bool is_reserved(NodeId node) const;
+  // Whether all reserved nodes are still open and large enough.
+  bool can_fulfill_reservation() const { return reserved_able_ == reserved_.size(); }
 
-  // Keeps so much room on those nodes, of what is free now and what comes free; replaces what was kept.
-  void keep(std::vector<NodeId> nodes, const Resources& per_node);
-  void keep_nothing() { keep({}, {}); }
-  const std::vector<NodeId>& kept() const { return kept_; }  // by id
-  bool is_kept(NodeId node) const;
-  // Whether all of them are still open and large enough.
-  bool kept_are_able() const { return kept_able_ == kept_.size(); }
-
-  // How many open nodes could ever hold one node's part of the shape.
-  std::uint32_t able(const Shape& shape) const;
-  // What one node's part of it counts.
+  // Open nodes with free capacity for the shape, dedicated ones first, then as `fill` says, then by id;
+  // returned by id. nullopt when there are too few.
+  std::optional<std::vector<NodeId>> find(const Shape& shape, ReservedUse use = ReservedUse::never) const;
+  // How many nodes have it free beside what is reserved.
+  std::uint32_t count(const Resources& need) const;
+  // How many open nodes are large enough for one node's part of the shape.
+  std::uint32_t large_enough(const Shape& shape) const;
+  // The share of one node that counts for it.
   Share share(const Resources& per_node) const;
   std::uint64_t share_version() const { return share_version_; }  // another one: shares may have changed
 
-  const NodeTable<Room>& nodes() const { return nodes_; }
+  const NodeTable<NodeCapacity>& nodes() const { return nodes_; }
+  // Of open nodes, what is available to tasks other than the one with the reservation.
+  const FreeIndex& index(bool low_priority) const { return low_priority ? low_priority_ : dedicated_; }
+  const NodeSet& unavailable() const { return unavailable_; }  // open nodes with nothing available
+  std::optional<Resources> available(NodeId node) const;
 
  private:
-  struct FreeLess {  // GPUs decide first: who needs none should not sit where they are
-    bool operator()(const Resources& a, const Resources& b) const {
-      return std::tie(a.gpus, a.cores, a.memory) < std::tie(b.gpus, b.cores, b.memory);
-    }
-  };
-  using Index = std::map<Resources, NodeSet, FreeLess>;
-  struct Count {  // of nodes that have room for it, beside what is kept
+  struct Count {  // of nodes that have it available
     Resources need;
     std::uint32_t nodes = 0;
   };
 
-  void add(NodeId id, const Room& room);
-  void drop(NodeId id, const Room& room);
+  const Resources* reserved_on(NodeId node) const {
+    return is_reserved(node) ? &reserved_per_node_ : nullptr;
+  }
+  void add(NodeId id, const NodeCapacity& node);
+  void drop(NodeId id, const NodeCapacity& node);
+  void set_used(NodeId id, NodeCapacity& node, const Resources& used, std::uint32_t slots_used);
   void recount(const Resources& free, int by);
-  void count_size(const Room& room, int by);
-  // What others than the one room is kept for may see of a node that has a slot.
-  std::optional<Resources> seen(NodeId id, const Room& room) const;
-  std::uint32_t count(const Resources& need) const;
-  template <class Visit>  // false: enough
-  bool visit(const Resources& need, Visit visit) const;
-  template <class Visit>
-  bool visit(const Index& index, const Resources& need, Visit visit) const;
+  void count_size(const NodeCapacity& node, int by);
 
   Fill fill_ = Fill::pack;
   std::uint32_t slots_ = 0;  // the same on all nodes of a pool
-  NodeTable<Room> nodes_;
-  Index dedicated_, low_priority_;               // what may be seen of open nodes with a slot
-  NodeSet closed_to_others_;                     // open nodes of which nothing may be seen
-  std::map<Resources, std::uint32_t> totals_;    // how many nodes are of this size
-  std::map<Resources, std::uint32_t> openings_;  // and how many of them are open
+  NodeTable<NodeCapacity> nodes_;
+  FreeIndex dedicated_, low_priority_;
+  NodeSet unavailable_;
+  NodeTable<std::vector<KnownEnd>> ends_;
+  std::map<Resources, std::uint32_t> totals_;  // how many nodes are of this size
+  std::map<Resources, std::uint32_t> open_;    // and how many of them are open
   std::uint64_t share_version_ = 0;
   mutable std::optional<Resources> largest_;  // of each resource, on any node; absent: not known
-  std::vector<NodeId> kept_;
-  Resources kept_per_node_;
-  std::size_t kept_able_ = 0;
+  std::vector<NodeId> reserved_;
+  Resources reserved_per_node_;
+  std::size_t reserved_able_ = 0;
   mutable std::vector<Count> counts_;
   mutable std::size_t count_next_ = 0;  // the one to be replaced
 };

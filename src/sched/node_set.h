@@ -1,6 +1,6 @@
 #pragma once
 // A sorted set of nodes, small enough to stay in the processor's caches for a hundred thousand of them: ids
-// that lie near each other share a word.
+// that are close together share a word.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -12,6 +12,11 @@ namespace slipway::sched {
 
 class NodeSet {
  public:
+  struct Block {
+    std::uint64_t number;
+    std::uint64_t bits;
+  };
+
   void insert(NodeId id) {
     auto block = find(id);
     if (block == blocks_.end() || block->number != id.value() / 64)
@@ -28,29 +33,51 @@ class NodeSet {
   }
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
+  const std::vector<Block>& blocks() const { return blocks_; }  // by number
 
-  template <class Visit>  // in order, until it says false; whether it never did
-  bool visit(Visit visit) const {
-    for (const Block& block : blocks_)
-      for (std::uint64_t bits = block.bits; bits != 0; bits &= bits - 1)
-        if (!visit(NodeId{block.number * 64 + static_cast<std::uint64_t>(std::countr_zero(bits))}))
-          return false;
-    return true;
-  }
+  static std::uint64_t bit(NodeId id) { return std::uint64_t{1} << id.value() % 64; }
 
  private:
-  struct Block {
-    std::uint64_t number;
-    std::uint64_t bits;
-  };
-  static std::uint64_t bit(NodeId id) { return std::uint64_t{1} << id.value() % 64; }
   std::vector<Block>::iterator find(NodeId id) {  // where it is or should be
     return std::lower_bound(blocks_.begin(), blocks_.end(), id.value() / 64,
                             [](const Block& block, std::uint64_t number) { return block.number < number; });
   }
 
-  std::vector<Block> blocks_;  // by number
+  std::vector<Block> blocks_;
   std::size_t size_ = 0;
 };
+
+// One bit per node, for sets that only grow.
+class NodeMask {
+ public:
+  void insert(NodeId id) {
+    if (id.value() / 64 >= words_.size()) words_.resize(id.value() / 64 + 1);
+    words_[id.value() / 64] |= NodeSet::bit(id);
+  }
+  std::uint64_t word(std::uint64_t number) const { return number < words_.size() ? words_[number] : 0; }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+// Calls `visit(id)` for the nodes of `own` and for those of `base`, from block `base_from` on, that are not
+// hidden: by id, until it returns false. Returns whether it never did. Either set may be null.
+template <class Visit>
+bool visit_merged(const NodeSet* own, const NodeSet* base, std::size_t base_from, const NodeMask& hidden,
+                  Visit visit) {
+  const std::vector<NodeSet::Block> none;
+  const std::vector<NodeSet::Block>& a = own ? own->blocks() : none;
+  const std::vector<NodeSet::Block>& b = base ? base->blocks() : none;
+  for (std::size_t i = 0, j = base_from; i < a.size() || j < b.size();) {
+    const std::uint64_t number = std::min(i < a.size() ? a[i].number : UINT64_MAX,  //
+                                          j < b.size() ? b[j].number : UINT64_MAX);
+    std::uint64_t bits = 0;
+    if (i < a.size() && a[i].number == number) bits |= a[i++].bits;
+    if (j < b.size() && b[j].number == number) bits |= b[j++].bits & ~hidden.word(number);
+    for (; bits != 0; bits &= bits - 1)
+      if (!visit(NodeId{number * 64 + static_cast<std::uint64_t>(std::countr_zero(bits))})) return false;
+  }
+  return true;
+}
 
 }  // namespace slipway::sched

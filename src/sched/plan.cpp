@@ -4,213 +4,166 @@
 #include <tuple>
 #include <utility>
 
-#include "base/check.h"
+#include "sched/capacity_overlay.h"
 
 namespace slipway::sched {
 namespace {
 
-Share share_of(const Pool& pool, const Shape& shape) {
-  return pool.capacity.share(shape.per_node) * shape.nodes;
-}
-
 class Planner {
  public:
-  Planner(Pool& pool, const PlanOptions& options, const Place& place)
-      : pool_(pool), options_(options), place_(place), scores_(pool.sharing.scores(options.now)) {
-    // What was too much for a limit may no longer be, beside larger nodes.
-    if (std::exchange(pool.share_version, pool.capacity.share_version()) != pool.share_version)
-      pool.queue.take_back_all();
-    heads_.reserve(pool.queue.shapes().size());
-    for (const auto& [shape, waiting] : pool.queue.shapes()) heads_.push_back({shape, share_of(pool, shape)});
-    for (Head& head : heads_) head.turn = first_of(head);
+  Planner(const Queue& queue, const Capacity& capacity, const Sharing& sharing, const PlanOptions& options)
+      : queue_(queue),
+        base_(capacity),
+        options_(options),
+        pending_(queue, capacity, sharing, options.now),
+        capacity_(capacity) {
+    plan_.reservation = options.reservation;
+    // Nodes do not change during a plan: this holds until another reservation is made.
+    can_fulfill_ = capacity.can_fulfill_reservation();
   }
 
-  std::optional<TimePoint> run() {
+  Plan run() && {
     check_reservation();
     for (;;) {
-      Head* next = first_head();
-      if (pool_.reservation && !reserved_tried_ &&
-          (!next || next->turn->priority <= pool_.reservation->turn.priority)) {
+      Pending::Head* next = pending_.first();
+      if (plan_.reservation && !reserved_tried_ &&
+          (!next || next->key->priority <= plan_.reservation->key.priority)) {
         try_reserved();
       } else if (!next) {
-        return look_again_;
-      } else if (const auto nodes = find(*next)) {
-        start(next->shape, *next->turn, *nodes);
+        break;
+      } else if (auto nodes = find(*next)) {
+        place({next->shape, *next->key}, std::move(*nodes));
       } else {
-        next->blocked = true;
+        pending_.skip(*next);
         consider_reserving(*next);
       }
     }
-  }
-
-  std::optional<std::pair<Shape, Turn>> first() {
-    const Head* head = first_head();
-    return head ? std::optional(std::pair(head->shape, *head->turn)) : std::nullopt;
+    plan_.at_limit = pending_.at_limit();
+    return std::move(plan_);
   }
 
  private:
-  struct Head {  // of those that ask for one shape
-    Shape shape;
-    Share share = 0;  // of all its nodes
-    std::optional<Turn> turn{};
-    bool blocked = false;
-  };
-
-  bool is_before(const Turn& a, const Turn& b) const {
-    const auto key = [&](const Turn& turn) {
-      return std::tuple(-turn.priority, scores_[turn.user.value()], turn.job);
-    };
-    return key(a) < key(b);
+  std::uint64_t nodes_max(const Shape& shape, const PriorityKey& key) const {
+    if (shape.nodes_max <= shape.nodes) return shape.nodes;
+    return std::min<std::uint64_t>(shape.nodes_max, pending_.nodes_allowed(shape, key));
   }
 
-  // Whose turn it is among those that ask for this shape.
-  std::optional<Turn> first_of(const Head& head) {
-    const auto waiting = pool_.queue.shapes().find(head.shape);
-    if (waiting == pool_.queue.shapes().end()) return std::nullopt;
-    std::vector<Turn> full;  // at their own limit
-    std::optional<Turn> best;
-    for (const auto& [priority, level] : waiting->second.levels) {
-      for (const auto& [user, line] : level) {
-        if (best && scores_[user.value()] > scores_[best->user.value()]) continue;
-        if (pool_.sharing.block_of_user(user, head.share)) continue;
-        for (const auto& [job, since] : line) {
-          const Turn turn{priority, job, user};
-          if (pool_.sharing.block_of_job(job, head.share)) {
-            full.push_back(turn);
-            continue;
-          }
-          if (!best || is_before(turn, *best)) best = turn;
-          break;
-        }
-      }
-      if (best) break;
-    }
-    for (const Turn& turn : full) pool_.queue.set_aside(head.shape, turn);
-    return best;
-  }
-
-  Head* first_head() {
-    Head* best = nullptr;
-    for (Head& head : heads_) {
-      if (!head.turn || head.blocked) continue;
-      // Within one job the larger shape goes first: it is the harder one to place.
-      if (!best || is_before(*head.turn, *best->turn) ||
-          (*head.turn == *best->turn && best->shape < head.shape))
-        best = &head;
-    }
-    return best;
-  }
-
-  std::optional<std::vector<NodeId>> find(const Head& head) const {
-    if (auto nodes = pool_.capacity.find(head.shape)) return nodes;
-    if (!pool_.reservation) return std::nullopt;
-    const Reservation& reservation = *pool_.reservation;
-    const bool is_above = head.turn->priority > reservation.turn.priority;
+  std::optional<std::vector<NodeId>> find(const Pending::Head& head) {
+    const std::uint64_t most = nodes_max(head.shape, *head.key);
+    if (auto nodes = capacity_.find(head.shape, ReservedUse::never, most)) return nodes;
+    if (!plan_.reservation) return std::nullopt;
+    const Reservation& reservation = *plan_.reservation;
+    const bool is_above = head.key->priority > reservation.key.priority;
     const bool ends_before = head.shape.lasts_max.count() > 0 && reservation.starts_by &&
                              options_.now + head.shape.lasts_max <= *reservation.starts_by;
-    if (is_above || ends_before) return pool_.capacity.find(head.shape, Use::kept_last);
+    if (is_above || ends_before) return capacity_.find(head.shape, ReservedUse::last, most);
     return std::nullopt;
   }
 
-  // By value: the heads they come from are looked for anew.
-  void start(Shape shape, Turn turn, const std::vector<NodeId>& nodes) {
-    if (pool_.reservation && pool_.reservation->turn == turn && pool_.reservation->shape == shape)
+  void place(const QueueKey& which, std::vector<NodeId> nodes) {
+    if (plan_.reservation && plan_.reservation->key == which.key && plan_.reservation->shape == which.shape)
       drop_reservation();
-    place_(shape, turn, nodes);
-    scores_[turn.user.value()] = pool_.sharing.score(turn.user, options_.now);
-    for (Head& head : heads_)  // others have not come any nearer or further
-      if (!head.blocked && head.turn && head.turn->user == turn.user) head.turn = first_of(head);
+    const auto ends_at = which.shape.lasts_max.count() > 0
+                             ? std::optional(options_.now + which.shape.lasts_max)
+                             : std::nullopt;
+    for (const NodeId node : nodes) capacity_.allocate(node, which.shape.per_node, ends_at);
+    pending_.take(which, nodes.size());
+    plan_.placements.push_back({which.shape, which.key, std::move(nodes)});
   }
 
-  // It stands as long as its task waits, may start, and its nodes can be had.
+  // A reservation stands as long as its task waits, may start, and its nodes can be used.
   void check_reservation() {
-    if (!pool_.reservation) return;
-    const Reservation& reservation = *pool_.reservation;
-    const Share share = share_of(pool_, reservation.shape);
-    if (!pool_.queue.since(reservation.shape, reservation.turn) || !pool_.capacity.kept_are_able() ||
-        pool_.sharing.block_of_user(reservation.turn.user, share) ||
-        pool_.sharing.block_of_job(reservation.turn.job, share))
+    if (!plan_.reservation) return;
+    const Reservation& reservation = *plan_.reservation;
+    if (!queue_.find(reservation.shape, reservation.key) || !can_fulfill_ ||
+        pending_.is_at_limit(reservation.shape, reservation.key))
       drop_reservation();
   }
 
   void drop_reservation() {
-    pool_.reservation.reset();
-    pool_.capacity.keep_nothing();
-    for (Head& head : heads_)  // there is more room to be had
-      if (std::exchange(head.blocked, false)) head.turn = first_of(head);
+    plan_.reservation.reset();
+    capacity_.reserve({}, {});
+    pending_.unskip_all();  // there is more free capacity
   }
 
   void try_reserved() {
-    check_reservation();  // what was started meanwhile may have used up its user's limit
-    if (!pool_.reservation) return;
+    check_reservation();  // what was placed meanwhile may have used up its user's limit
+    if (!plan_.reservation) return;
     reserved_tried_ = true;
-    const auto [shape, turn] = std::pair(pool_.reservation->shape, pool_.reservation->turn);
-    if (const auto nodes = pool_.capacity.find(shape, Use::kept_first)) start(shape, turn, *nodes);
+    const QueueKey which{plan_.reservation->shape, plan_.reservation->key};
+    if (auto nodes = capacity_.find(which.shape, ReservedUse::first, nodes_max(which.shape, which.key)))
+      place(which, std::move(*nodes));
   }
 
-  void consider_reserving(const Head& head) {
-    if (pool_.reservation && pool_.reservation->turn.priority >= head.turn->priority) return;
-    const TimePoint due = *pool_.queue.since(head.shape, *head.turn) + options_.reserve_after;
+  void consider_reserving(const Pending::Head& head) {
+    if (plan_.reservation && plan_.reservation->key.priority >= head.key->priority) return;
+    const TimePoint due = pending_.since(head) + options_.reserve_after;
     if (due > options_.now) {
-      if (!look_again_ || due < *look_again_) look_again_ = due;
+      if (!plan_.next_at || due < *plan_.next_at) plan_.next_at = due;
       return;
     }
-    if (pool_.capacity.able(head.shape) < head.shape.nodes) return;
-    pool_.capacity.keep_nothing();
-    Reservation made{head.shape, *head.turn, pool_.capacity.nearest_to_fit(head.shape), options_.now,
-                     options_.now};
+    if (base_.large_enough(head.shape) < head.shape.nodes) return;
+    capacity_.reserve({}, {});
+    Reservation made{head.shape, *head.key, capacity_.nearest_to_fit(head.shape), options_.now, options_.now};
+    std::sort(made.nodes.begin(), made.nodes.end());
     for (const NodeId node : made.nodes) {
-      const auto free_by = options_.free_by ? options_.free_by(node, made.shape.per_node) : std::nullopt;
+      const auto free_by = capacity_.free_by(node, made.shape.per_node, options_.now);
       if (!free_by) made.starts_by.reset();
       if (!made.starts_by) break;
       made.starts_by = std::max(*made.starts_by, *free_by);
     }
-    pool_.capacity.keep(made.nodes, made.shape.per_node);
-    pool_.reservation = std::move(made);
-    reserved_tried_ = true;  // it did not fit a moment ago
+    capacity_.reserve(made.nodes, made.shape.per_node);
+    plan_.reservation = std::move(made);
+    can_fulfill_ = true;
+    reserved_tried_ = true;  // it has just been found not to fit
   }
 
-  Pool& pool_;
+  const Queue& queue_;
+  const Capacity& base_;
   const PlanOptions& options_;
-  const Place& place_;
-  std::vector<double> scores_;  // by user
-  std::vector<Head> heads_;
+  Pending pending_;
+  CapacityOverlay capacity_;
+  Plan plan_;
+  bool can_fulfill_ = true;
   bool reserved_tried_ = false;
-  std::optional<TimePoint> look_again_;
 };
 
 }  // namespace
 
-std::optional<TimePoint> plan(Pool& pool, const PlanOptions& options, const Place& place) {
-  return Planner(pool, options, place).run();
+Plan plan(const Queue& queue, const Capacity& capacity, const Sharing& sharing, const PlanOptions& options) {
+  return Planner(queue, capacity, sharing, options).run();
 }
 
-std::optional<std::pair<Shape, Turn>> first(Pool& pool, TimePoint now) {
-  return Planner(pool, {.now = now}, {}).first();
+std::optional<QueueKey> first(const Queue& queue, const Capacity& capacity, const Sharing& sharing,
+                              TimePoint now) {
+  Pending pending(queue, capacity, sharing, now);
+  const Pending::Head* head = pending.first();
+  return head ? std::optional(QueueKey{head->shape, *head->key}) : std::nullopt;
 }
 
-std::vector<Line> order(const Pool& pool, TimePoint now) {
-  const std::vector<double> scores = pool.sharing.scores(now);
-  std::vector<Line> lines;
-  for (const auto& [shape, waiting] : pool.queue.shapes()) {
-    const Share share = share_of(pool, shape);
-    const auto add = [&, &one = shape](const Turn& turn, TimePoint since) {
-      auto block = pool.sharing.block_of_user(turn.user, share);
-      if (!block) block = pool.sharing.block_of_job(turn.job, share);
-      lines.push_back({one, turn, since, block});
+std::vector<QueuePosition> order(const Queue& queue, const Capacity& capacity, const Sharing& sharing,
+                                 TimePoint now) {
+  const std::vector<double> scores = sharing.scores(now);
+  std::vector<QueuePosition> all;
+  for (const auto& [shape, pending] : queue.shapes()) {
+    const Share share = capacity.share(shape.per_node) * shape.nodes;
+    const auto add = [&, &one = shape](const PriorityKey& key, const Queue::Entry& entry) {
+      auto block = sharing.block_of_user(key.user, share);
+      if (!block) block = sharing.block_of_job(key.job, share);
+      all.push_back({one, key, entry.since, entry.tasks, block});
     };
-    for (const auto& [priority, level] : waiting.levels)
-      for (const auto& [user, line] : level)
-        for (const auto& [job, since] : line) add({priority, job, user}, since);
-    for (const auto& [job, entry] : waiting.aside) add(entry.first, entry.second);
+    for (const auto& [priority, level] : pending.levels)
+      for (const auto& [user, jobs] : level)
+        for (const auto& [job, entry] : jobs) add({priority, job, user}, entry);
+    for (const auto& [job, entry] : pending.blocked) add(entry.first, entry.second);
   }
-  std::sort(lines.begin(), lines.end(), [&](const Line& a, const Line& b) {
-    const auto key = [&](const Line& line) {
-      return std::tuple(-line.turn.priority, scores[line.turn.user.value()], line.turn.job);
+  std::sort(all.begin(), all.end(), [&](const QueuePosition& a, const QueuePosition& b) {
+    const auto rank = [&](const QueuePosition& one) {
+      return std::tuple(-one.key.priority, scores[one.key.user.value()], one.key.job);
     };
-    return key(a) != key(b) ? key(a) < key(b) : b.shape < a.shape;
+    return rank(a) != rank(b) ? rank(a) < rank(b) : b.shape < a.shape;
   });
-  return lines;
+  return all;
 }
 
 }  // namespace slipway::sched

@@ -1,27 +1,29 @@
 #pragma once
-// Decides which queued tasks start where. The same queue, room and standing give the same plan.
+// Decides which pending tasks start where. Pure: reads const views and returns a value; the same queue,
+// capacity and sharing give the same plan. The caller applies it.
 //
-// Order is priority, then whose user has had least of the pool (Sharing), then age (the job's number). Who
-// would exceed a limit is passed over. A task starts on all its nodes at once or waits. Entries that ask for
-// the same shape are looked at together: when the first does not fit, none of them does, so a plan costs what
-// it places, not what is queued.
+// Order is priority, then the user's score (Sharing), then age (the job's number). An entry that would exceed
+// a limit is passed over. A task starts on all its nodes at once or waits. Entries that request the same
+// shape are looked at together: when the first does not fit, none of them does, so a plan costs what it
+// places, not what is queued.
 //
-// One too large for the free room lets others pass until it has waited `reserve_after`; from then on room is
-// kept for it, on nodes that are named at that moment. Work of its own priority or below then starts on them
-// only
-//   - beside it: so that the kept room stays free where it is free already, or
-//   - before it: when it ends, by its own limit, before the reserved task can start, which is known where
-//     all that runs on its nodes has a limit too (`starts_by`).
+// A task too large for the free capacity lets others pass until it has waited `reserve_after`; from then on
+// capacity is reserved for it, on nodes that are chosen then. Tasks of its own priority or below then start
+// on these nodes only
+//   - beside it: so that the reserved capacity stays free where it is free already, or
+//   - as backfill: when they end, by their own limit, before the reserved task can start, which is known
+//   where
+//     everything that runs on its nodes has a limit too (`starts_by`).
 // So it starts no later than what ran on its nodes when they were chosen has ended, or by `starts_by` where
-// that is known, unless a node goes away or work of a higher priority comes. One task at a time has a
-// reservation: the first in order that has waited so long, until it starts, or one of a higher priority does
-// wait so long.
-#include <functional>
+// that is known, unless a node is lost or tasks of a higher priority arrive. One task at a time has a
+// reservation: the first in order that has waited so long, until it starts, or until one of a higher priority
+// has waited so long.
 #include <optional>
 #include <vector>
 
 #include "base/clock.h"
 #include "sched/capacity.h"
+#include "sched/pending.h"
 #include "sched/queue.h"
 #include "sched/sharing.h"
 
@@ -29,44 +31,53 @@ namespace slipway::sched {
 
 struct Reservation {
   Shape shape;
-  Turn turn;
-  std::vector<NodeId> nodes;
+  PriorityKey key;
+  std::vector<NodeId> nodes;  // reserved in the Capacity too
   TimePoint made_at{};
   std::optional<TimePoint> starts_by;  // where the limits of what runs on its nodes tell
+  friend bool operator==(const Reservation&, const Reservation&) = default;
 };
 
-struct Pool {  // what a plan reads and changes
-  Queue queue;
-  Capacity capacity;
-  Sharing sharing;
-  std::optional<Reservation> reservation;
-  std::uint64_t share_version = 0;  // of the capacity, when it was planned last
+struct Placement {  // of the next task of that shape and job
+  Shape shape;
+  PriorityKey key;
+  std::vector<NodeId> nodes;  // by id; more than shape.nodes for an elastic task
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+struct Plan {
+  std::vector<Placement> placements;       // in order
+  std::optional<Reservation> reservation;  // that stands after it
+  std::optional<TimePoint> next_at;        // when a pending task will have waited long enough to reserve
+  std::vector<QueueKey> at_limit;          // entries passed over as their job is at a limit: to be blocked
+  friend bool operator==(const Plan&, const Plan&) = default;
 };
 
 struct PlanOptions {
   TimePoint now{};
-  Duration reserve_after{1'000'000};
-  // When the node will have that room, as the limits of what runs there tell; nullopt: nobody knows.
-  std::function<std::optional<TimePoint>(NodeId, const Resources&)> free_by;
+  Duration reserve_after = std::chrono::seconds(1);
+  std::optional<Reservation> reservation{};  // that stands before it
 };
+Plan plan(const Queue& queue, const Capacity& capacity, const Sharing& sharing, const PlanOptions& options);
 
-// Takes the next task of that job and shape, and starts it on those nodes: `capacity`, `sharing` and `queue`
-// are changed by it before it returns.
-using Place = std::function<void(const Shape&, const Turn&, const std::vector<NodeId>&)>;
+// Short tasks for nodes that are busy, to be started there as soon as earlier ones end, so that the node need
+// not ask for each. Only what is first in the whole queue is prefetched, so no task is overtaken.
+std::vector<Placement> plan_prefetch(const Queue& queue, const Capacity& capacity, const Sharing& sharing,
+                                     TimePoint now);
 
-// Returns when a waiting task will have waited long enough for a reservation, if one may then be made.
-std::optional<TimePoint> plan(Pool& pool, const PlanOptions& options, const Place& place);
+// The entry that is first of all that are not at a limit, or nullopt.
+std::optional<QueueKey> first(const Queue& queue, const Capacity& capacity, const Sharing& sharing,
+                              TimePoint now);
 
-// The entry whose turn comes first of all that no limit holds back, or nullopt.
-std::optional<std::pair<Shape, Turn>> first(Pool& pool, TimePoint now);
-
-// Everything that waits, in the order of the turns as they stand now.
-struct Line {
+// Everything that waits, in the order of now.
+struct QueuePosition {
   Shape shape;
-  Turn turn;
+  PriorityKey key;
   TimePoint since{};
+  std::uint64_t tasks = 0;
   std::optional<Block> block;
 };
-std::vector<Line> order(const Pool& pool, TimePoint now);
+std::vector<QueuePosition> order(const Queue& queue, const Capacity& capacity, const Sharing& sharing,
+                                 TimePoint now);
 
 }  // namespace slipway::sched

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
+#include "sched/test_pool.h"
+
 namespace slipway::sched {
 namespace {
 
@@ -17,49 +21,32 @@ struct Details {
 
 // A pool and a queue in which every job has a number of equal tasks.
 struct Bench {
-  Pool pool;
-  std::map<std::pair<Shape, JobId>, int> left;
+  TestPool pool;
   std::vector<std::pair<std::uint64_t, std::vector<std::uint64_t>>> placed;  // job, nodes
-  std::map<NodeId, TimePoint> free_by;
   TimePoint now{1000s};
 
   void node(std::uint64_t id, std::uint32_t total, std::uint32_t used = 0) {
     pool.capacity.set(NodeId{id}, {.total = cores(total), .used = cores(used), .open = true});
   }
-  Turn job(std::uint64_t id, int tasks, Shape shape, const Details& details = {}) {
-    const Turn turn{details.priority, JobId{id}, pool.sharing.user(details.user)};
-    left[{shape, turn.job}] = tasks;
-    pool.queue.add(shape, turn, now - details.waited);
-    return turn;
+  PriorityKey job(std::uint64_t id, std::uint64_t tasks, Shape shape, const Details& details = {}) {
+    const PriorityKey key{details.priority, JobId{id}, pool.sharing.user(details.user)};
+    pool.queue.add(shape, key, {now - details.waited, tasks, {}});
+    return key;
   }
   void policy(const PolicyChange& change) { pool.sharing.set_policy(*changed({}, change), now); }
   std::optional<TimePoint> run() {
-    const auto when = [&](NodeId node, const Resources&) {
-      const auto found = free_by.find(node);
-      return found == free_by.end() ? std::nullopt : std::optional(found->second);
-    };
-    return plan(pool, {.now = now, .free_by = when},
-                [&](const Shape& shape, const Turn& turn, const std::vector<NodeId>& nodes) {
-                  placed.emplace_back(turn.job.value(), std::vector<std::uint64_t>());
-                  pool.sharing.start(turn);
-                  for (const NodeId node : nodes) {
-                    pool.sharing.hold(turn, pool.capacity.share(shape.per_node), now);
-                    pool.capacity.take(node, shape.per_node);
-                    placed.back().second.push_back(node.value());
-                  }
-                  if (--left[{shape, turn.job}] == 0)
-                    pool.queue.remove(shape, turn);
-                  else
-                    pool.queue.renew(shape, turn, now);
-                });
-  }
-  void end(const Turn& turn, const Shape& shape, std::initializer_list<std::uint64_t> nodes) {
-    for (const std::uint64_t node : nodes) {
-      pool.capacity.give(NodeId{node}, shape.per_node);
-      pool.sharing.release(turn, pool.capacity.share(shape.per_node), now);
+    const Plan plan = pool.make_plan(now);
+    EXPECT_EQ(plan, pool.make_plan(now));  // the same input, the same plan
+    for (const Placement& placement : plan.placements) {
+      placed.emplace_back(placement.key.job.value(), std::vector<std::uint64_t>());
+      for (const NodeId node : placement.nodes) placed.back().second.push_back(node.value());
+      pool.start(placement, now);
     }
-    pool.sharing.end(turn);
-    pool.queue.take_back(turn.job);
+    pool.apply_rest(plan);
+    return plan.next_at;
+  }
+  void end(const PriorityKey& key, const Shape& shape, const std::vector<NodeId>& nodes) {
+    pool.end({shape, key, nodes}, now, now);
   }
   std::vector<std::uint64_t> jobs_placed() const {
     std::vector<std::uint64_t> jobs;
@@ -95,7 +82,7 @@ TEST(Plan, GangsStartWholeOrNotAtAll) {
   EXPECT_EQ(bench.placed, (Placed{{1, {1, 2}}}));
 }
 
-TEST(Plan, SmallOnesPassALargeOneUntilItHasWaitedLong) {
+TEST(Plan, SmallTasksPassALargeOneUntilItHasWaitedLong) {
   Bench fresh;
   fresh.node(1, 2, 1);
   fresh.node(2, 2, 2);
@@ -114,10 +101,10 @@ TEST(Plan, SmallOnesPassALargeOneUntilItHasWaitedLong) {
   EXPECT_TRUE(old.placed.empty());
   ASSERT_TRUE(old.pool.reservation);
   EXPECT_EQ(old.pool.reservation->nodes, (Nodes{NodeId{1}, NodeId{2}}));
-  EXPECT_FALSE(old.pool.reservation->starts_by);  // nobody knows when what runs there ends
+  EXPECT_FALSE(old.pool.reservation->starts_by);  // the end of what runs there is unknown
 }
 
-TEST(Plan, WhatFitsBesideAReservationStillRuns) {
+TEST(Plan, TasksThatFitBesideAReservationStart) {
   Bench bench;
   bench.node(1, 2, 1);
   bench.node(2, 2, 2);
@@ -128,7 +115,7 @@ TEST(Plan, WhatFitsBesideAReservationStillRuns) {
   EXPECT_EQ(bench.placed, (Placed{{2, {3}}}));
 }
 
-TEST(Plan, ANodeKeptForALargeOneTakesWhatFitsBesideIt) {
+TEST(Plan, AReservedNodeTakesWhatFitsBesideTheReservation) {
   Bench bench;
   bench.node(1, 4, 0);
   bench.node(2, 4, 3);
@@ -138,7 +125,7 @@ TEST(Plan, ANodeKeptForALargeOneTakesWhatFitsBesideIt) {
   EXPECT_EQ(bench.placed, (Placed{{2, {1}}, {2, {1}}}));
 }
 
-TEST(Plan, NothingIsKeptForWhatCanNeverFit) {
+TEST(Plan, NothingIsReservedForATaskThatCanNeverFit) {
   Bench bench;
   bench.node(1, 2);
   bench.job(1, 1, {2, cores(2)}, {.waited = 60s});
@@ -151,93 +138,92 @@ TEST(Plan, NothingIsKeptForWhatCanNeverFit) {
 TEST(Plan, AReservationStaysOnItsNodesUntilItsTaskStarts) {
   Bench bench;
   for (const std::uint64_t node : {1, 2, 3}) bench.node(node, 2, 2);
-  const Turn large = bench.job(1, 1, {2, cores(2)}, {.waited = 60s});
+  const PriorityKey large = bench.job(1, 1, {2, cores(2)}, {.waited = 60s});
   bench.job(2, 9, {1, cores(1)});
   bench.run();
-  const Nodes kept = bench.pool.reservation->nodes;
-  EXPECT_EQ(kept, (Nodes{NodeId{1}, NodeId{2}}));
+  const Nodes reserved = bench.pool.reservation->nodes;
+  EXPECT_EQ(reserved, (Nodes{NodeId{1}, NodeId{2}}));
   bench.node(1, 2, 0);
   bench.node(3, 2, 1);
   bench.run();
-  EXPECT_EQ(bench.placed, (Placed{{2, {3}}}));  // node 1 is kept, whoever waits
-  EXPECT_EQ(bench.pool.reservation->nodes, kept);
+  EXPECT_EQ(bench.placed, (Placed{{2, {3}}}));  // node 1 is reserved
+  EXPECT_EQ(bench.pool.reservation->nodes, reserved);
   bench.node(2, 2, 0);
   bench.run();
   EXPECT_EQ(bench.placed, (Placed{{2, {3}}, {1, {1, 2}}}));
   EXPECT_FALSE(bench.pool.reservation);
-  bench.end(large, {2, cores(2)}, {1, 2});
+  bench.end(large, {2, cores(2)}, {NodeId{1}, NodeId{2}});
   bench.run();
-  EXPECT_EQ(bench.placed.size(), 6u);  // the nodes are anybody's again
+  EXPECT_EQ(bench.placed.size(), 6u);  // the nodes are free for all again
 }
 
-TEST(Plan, AReservationIsGivenUpWhereItsTaskCannotUseIt) {
+TEST(Plan, AReservationIsDroppedWhereItsTaskCannotUseIt) {
   struct Row {
     const char* rule;
-    std::function<void(Bench&, const Turn&)> happens;
+    std::function<void(Bench&, const PriorityKey&)> happens;
     bool stands;
   };
   const Row rows[] = {
-      {"nothing happened", [](Bench&, const Turn&) {}, true},
+      {"nothing happened", [](Bench&, const PriorityKey&) {}, true},
       {"a node of it is lost: others are chosen",
-       [](Bench& bench, const Turn&) { bench.pool.capacity.remove(NodeId{1}); }, true},
+       [](Bench& bench, const PriorityKey&) { bench.pool.capacity.remove(NodeId{1}); }, true},
       {"so many are lost that it can never fit",
-       [](Bench& bench, const Turn&) {
+       [](Bench& bench, const PriorityKey&) {
          bench.pool.capacity.remove(NodeId{1});
          bench.pool.capacity.remove(NodeId{2});
        },
        false},
       {"its task was cancelled",
-       [](Bench& bench, const Turn& turn) {
-         bench.pool.queue.remove({2, cores(2)}, turn);
+       [](Bench& bench, const PriorityKey& key) {
+         bench.pool.queue.remove({2, cores(2)}, key);
        },
        false},
-      {"its user may hold no more", [](Bench& bench, const Turn&) { bench.policy({.user_max_nodes = 1}); },
-       false},
+      {"its user may hold no more",
+       [](Bench& bench, const PriorityKey&) { bench.policy({.user_max_nodes = 1}); }, false},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.rule);
     Bench bench;
     for (const std::uint64_t node : {1, 2, 3}) bench.node(node, 2, 1);
-    const Turn turn = bench.job(1, 1, {2, cores(2)}, {.waited = 60s});
+    const PriorityKey key = bench.job(1, 1, {2, cores(2)}, {.waited = 60s});
     bench.run();
-    row.happens(bench, turn);
+    row.happens(bench, key);
     bench.run();
     EXPECT_EQ(bench.pool.reservation.has_value(), row.stands);
-    EXPECT_EQ(bench.pool.capacity.kept().size(), row.stands ? 2u : 0u);
+    EXPECT_EQ(bench.pool.capacity.reserved_nodes().size(), row.stands ? 2u : 0u);
   }
 }
 
-TEST(Plan, WorkWithALimitRunsBeforeAReservedTaskWhenItEndsInTime) {
+TEST(Plan, TasksThatEndInTimeAreBackfilled) {
   struct Row {
     const char* rule;
     Duration lasts_max;
-    bool nodes_known;
+    bool end_is_known;
     bool runs;
   };
   const Row rows[] = {
       {"it ends in time", 60s, true, true},
       {"it ends too late", 61s, true, false},
-      {"nobody knows when it ends", 0s, true, false},
-      {"nobody knows when the large one can start", 60s, false, false},
+      {"its end is unknown", 0s, true, false},
+      {"the start of the large one is unknown", 60s, false, false},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.rule);
     Bench bench;
     bench.node(1, 2, 0);
     bench.node(2, 2, 2);
-    bench.free_by[NodeId{1}] = bench.now;
-    if (row.nodes_known) bench.free_by[NodeId{2}] = bench.now + 60s;
+    if (row.end_is_known) bench.pool.capacity.add_end(NodeId{2}, {bench.now + 60s, cores(2)});
     bench.job(1, 1, {2, cores(2)}, {.waited = 60s});
     bench.job(2, 1, {1, cores(1), row.lasts_max});
     bench.run();
     ASSERT_TRUE(bench.pool.reservation);
     EXPECT_EQ(bench.pool.reservation->starts_by,
-              row.nodes_known ? std::optional(bench.now + 60s) : std::nullopt);
+              row.end_is_known ? std::optional(bench.now + 60s) : std::nullopt);
     EXPECT_EQ(bench.placed, (row.runs ? Placed{{2, {1}}} : Placed{}));
   }
 }
 
-TEST(Plan, HigherPriorityTakesKeptRoomAndTheReservation) {
+TEST(Plan, HigherPriorityTakesReservedCapacityAndTheReservation) {
   Bench bench;
   bench.node(1, 2);
   bench.node(2, 2, 2);
@@ -249,10 +235,10 @@ TEST(Plan, HigherPriorityTakesKeptRoomAndTheReservation) {
   EXPECT_EQ(bench.placed, (Placed{{2, {1}}}));
   bench.job(3, 1, {2, cores(1)}, {.priority = 1, .waited = 60s});
   bench.run();
-  EXPECT_EQ(bench.pool.reservation->turn.job, JobId{3});
+  EXPECT_EQ(bench.pool.reservation->key.job, JobId{3});
 }
 
-TEST(Plan, UsersTakeTurnsByWhatTheyHoldAndHaveUsed) {
+TEST(Plan, UsersAreOrderedByWhatTheyHoldAndHaveUsed) {
   Bench bench;
   bench.node(1, 6);
   bench.job(1, 9, {1, cores(1)}, {.user = "ana"});
@@ -315,21 +301,21 @@ TEST(Plan, NobodyExceedsALimit) {
   }
 }
 
-TEST(Plan, AJobAtItsLimitGoesOnWhenOneOfItsTasksEnds) {
+TEST(Plan, AJobAtItsLimitContinuesWhenOneOfItsTasksEnds) {
   Bench bench;
   bench.node(1, 2);
-  const Turn turn = bench.job(1, 3, {1, cores(1)});
+  const PriorityKey key = bench.job(1, 3, {1, cores(1)});
   bench.pool.sharing.set_limit(JobId{1}, {.max_tasks = 1});
   for (std::size_t count = 1; count <= 3; ++count) {
     bench.run();
     bench.run();
     EXPECT_EQ(bench.placed.size(), count);
-    bench.end(turn, {1, cores(1)}, {1});
+    bench.end(key, {1, cores(1)}, {NodeId{1}});
   }
   EXPECT_TRUE(bench.pool.queue.empty());
 }
 
-TEST(Plan, WhatALimitHoldsBackGetsNoReservation) {
+TEST(Plan, ATaskAtALimitGetsNoReservation) {
   Bench bench;
   bench.node(1, 2, 1);
   bench.node(2, 2, 2);
@@ -341,22 +327,113 @@ TEST(Plan, WhatALimitHoldsBackGetsNoReservation) {
   EXPECT_EQ(bench.placed, (Placed{{2, {1}}}));
 }
 
-TEST(Plan, OrderListsEverythingWithWhatHoldsItBack) {
+TEST(Plan, OrderListsEverythingWithTheLimitThatBlocksIt) {
   Bench bench;
   bench.node(1, 1, 1);
   bench.policy({.job_max_running_tasks = 1});
-  const Turn busy = bench.job(1, 1, {1, cores(1)});
+  const PriorityKey busy = bench.job(1, 1, {1, cores(1)});
   bench.job(2, 1, {1, cores(1)}, {.priority = 1});
   bench.job(3, 1, {1, cores(1)}, {.user = "ben"});
   bench.pool.sharing.start(busy);
   bench.pool.sharing.hold(busy, whole_node, bench.now);
   bench.run();
   Jobs jobs;
-  for (const Line& line : order(bench.pool, bench.now)) {
-    jobs.push_back(line.turn.job.value());
-    EXPECT_EQ(line.block.has_value(), line.turn.job == JobId{1});
+  for (const QueuePosition& one : bench.pool.positions(bench.now)) {
+    jobs.push_back(one.key.job.value());
+    EXPECT_EQ(one.block.has_value(), one.key.job == JobId{1});
   }
   EXPECT_EQ(jobs, (Jobs{2, 3, 1}));
+}
+
+TEST(Plan, ElasticTasksTakeWhatIsFreeUpToTheirMaximum) {
+  struct Row {
+    const char* rule;
+    std::uint32_t nodes_free;
+    std::uint32_t user_max_nodes;
+    std::size_t nodes;  // 0: it waits
+  };
+  const Row rows[] = {
+      {"too few", 1, 0, 0},           {"just enough", 2, 0, 2},     {"more", 3, 0, 3},
+      {"up to the maximum", 6, 0, 4}, {"up to the limit", 6, 3, 3},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.rule);
+    Bench bench;
+    for (std::uint64_t id = 1; id <= 6; ++id) bench.node(id, 2, id <= row.nodes_free ? 0 : 2);
+    bench.policy({.user_max_nodes = row.user_max_nodes});
+    bench.job(1, 1, {.nodes = 2, .per_node = cores(2), .nodes_max = 4});
+    bench.run();
+    ASSERT_EQ(bench.placed.size(), row.nodes > 0 ? 1u : 0u);
+    EXPECT_EQ(bench.placed.empty() ? 0 : bench.placed.front().second.size(), row.nodes);
+  }
+}
+
+TEST(Plan, EntriesAtALimitAreReportedAndNothingIsChanged) {
+  Bench bench;
+  bench.node(1, 4);
+  const PriorityKey limited = bench.job(1, 3, {1, cores(1)});
+  bench.pool.sharing.set_limit(JobId{1}, {.max_tasks = 1});
+  const PriorityKey other = bench.job(2, 1, {1, cores(1)});
+  const Plan plan = bench.pool.make_plan(bench.now);
+  const Nodes node{NodeId{1}};
+  EXPECT_EQ(plan.placements,
+            (std::vector<Placement>{{{1, cores(1)}, limited, node}, {{1, cores(1)}, other, node}}));
+  EXPECT_EQ(plan.at_limit, (std::vector<QueueKey>{{{1, cores(1)}, limited}}));
+  EXPECT_EQ(bench.pool.queue.find({1, cores(1)}, limited)->tasks, 3u);
+  EXPECT_EQ(bench.pool.capacity.nodes().at(NodeId{1}).used, Resources{});
+}
+
+TEST(Plan, ManySmallJobsCostWhatIsPlaced) {
+  Bench bench;
+  for (std::uint64_t id = 1; id <= 1000; ++id) bench.node(id, 64);
+  for (std::uint64_t id = 1; id <= 64'000; ++id) bench.job(id, 1, {1, cores(1)});
+  bench.run();
+  EXPECT_EQ(bench.placed.size(), 64'000u);
+  EXPECT_TRUE(bench.pool.queue.empty());
+}
+
+TEST(Prefetch, ShortTasksGoToTheNodesWithTheFewest) {
+  struct Row {
+    const char* rule;
+    Shape shape;
+    std::optional<Duration> runtime;
+    std::vector<std::uint64_t> nodes;
+  };
+  const Row rows[] = {
+      {"short tasks, evenly", {1, cores(1)}, 1ms, {2, 1, 2}},
+      {"of unknown length", {1, cores(1)}, std::nullopt, {}},
+      {"long tasks", {1, cores(1)}, 11ms, {}},
+      {"gangs", {2, cores(1)}, 1ms, {}},
+      {"tasks with GPUs", {1, {.cores = 1000, .gpus = 1}}, 1ms, {}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.rule);
+    TestPool pool;
+    const auto node = [&](std::uint64_t id, std::uint32_t prefetched, bool takes) {
+      pool.capacity.set(NodeId{id}, {.total = {.cores = 1000, .gpus = 1},
+                                     .used = cores(1),
+                                     .takes_prefetched = takes,
+                                     .prefetched = prefetched});
+    };
+    node(1, 1, true);
+    node(2, 0, true);
+    node(3, 0, false);
+    pool.queue.add(row.shape, {0, JobId{1}, pool.sharing.user("ana")}, {TimePoint{}, 3, row.runtime});
+    std::vector<std::uint64_t> nodes;
+    for (const Placement& one : plan_prefetch(pool.queue, pool.capacity, pool.sharing, TimePoint{1000s}))
+      nodes.push_back(one.nodes.front().value());
+    EXPECT_EQ(nodes, row.nodes);
+  }
+}
+
+TEST(Prefetch, OnlyTheFirstOfTheQueueIsPrefetched) {
+  TestPool pool;
+  pool.capacity.set(NodeId{1}, {.total = cores(1), .used = cores(1), .takes_prefetched = true});
+  const UserId ana = pool.sharing.user("ana");
+  pool.queue.add({1, cores(1)}, {0, JobId{1}, ana}, {TimePoint{}, 3, 1ms});
+  EXPECT_EQ(plan_prefetch(pool.queue, pool.capacity, pool.sharing, TimePoint{1000s}).size(), 3u);
+  pool.queue.add({2, cores(1)}, {1, JobId{2}, ana}, {TimePoint{}, 1, 1ms});
+  EXPECT_TRUE(plan_prefetch(pool.queue, pool.capacity, pool.sharing, TimePoint{1000s}).empty());
 }
 
 }  // namespace

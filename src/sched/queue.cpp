@@ -1,72 +1,84 @@
 #include "sched/queue.h"
 
+#include "base/check.h"
+
 namespace slipway::sched {
 
-void Queue::add(const Shape& shape, const Turn& turn, TimePoint since) {
-  Waiting& waiting = shapes_[shape];
-  if (!waiting.aside.contains(turn.job)) waiting.levels[turn.priority][turn.user].emplace(turn.job, since);
+void Queue::add(const Shape& shape, const PriorityKey& key, const Entry& entry) {
+  Pending& pending = shapes_[shape];
+  const auto blocked = pending.blocked.find(key.job);
+  Entry& known = blocked != pending.blocked.end() ? blocked->second.second
+                                                  : pending.levels[key.priority][key.user][key.job];
+  if (known.tasks == 0) known.since = entry.since;
+  known.tasks += entry.tasks;
+  known.runtime = entry.runtime;
 }
 
-void Queue::renew(const Shape& shape, const Turn& turn, TimePoint since) {
-  Waiting& waiting = shapes_.at(shape);
-  if (const auto aside = waiting.aside.find(turn.job); aside != waiting.aside.end())
-    aside->second.second = since;
-  else
-    waiting.levels.at(turn.priority).at(turn.user).at(turn.job) = since;
+const Queue::Entry* Queue::find(const Shape& shape, const PriorityKey& key) const {
+  const auto found = shapes_.find(shape);
+  if (found == shapes_.end()) return nullptr;
+  const Pending& pending = found->second;
+  if (const auto blocked = pending.blocked.find(key.job); blocked != pending.blocked.end())
+    return &blocked->second.second;
+  const auto level = pending.levels.find(key.priority);
+  if (level == pending.levels.end()) return nullptr;
+  const auto user = level->second.find(key.user);
+  if (user == level->second.end()) return nullptr;
+  const auto job = user->second.find(key.job);
+  return job == user->second.end() ? nullptr : &job->second;
 }
 
-bool Queue::erase_from_line(Waiting& waiting, const Turn& turn) {
-  const auto level = waiting.levels.find(turn.priority);
-  if (level == waiting.levels.end()) return false;
-  const auto line = level->second.find(turn.user);
-  if (line == level->second.end() || line->second.erase(turn.job) == 0) return false;
-  if (line->second.empty()) level->second.erase(line);
-  if (level->second.empty()) waiting.levels.erase(level);
+void Queue::take_one(const Shape& shape, const PriorityKey& key, TimePoint now) {
+  Entry* entry = const_cast<Entry*>(find(shape, key));
+  SLIPWAY_CHECK(entry != nullptr && entry->tasks > 0);
+  entry->since = now;
+  if (--entry->tasks == 0) remove(shape, key);
+}
+
+void Queue::set_runtime(const Shape& shape, const PriorityKey& key, Duration runtime) {
+  if (Entry* entry = const_cast<Entry*>(find(shape, key))) entry->runtime = runtime;
+}
+
+bool Queue::erase(Pending& pending, const PriorityKey& key) {
+  const auto level = pending.levels.find(key.priority);
+  if (level == pending.levels.end()) return false;
+  const auto user = level->second.find(key.user);
+  if (user == level->second.end() || user->second.erase(key.job) == 0) return false;
+  if (user->second.empty()) level->second.erase(user);
+  if (level->second.empty()) pending.levels.erase(level);
   return true;
 }
 
-void Queue::remove(const Shape& shape, const Turn& turn) {
+void Queue::remove(const Shape& shape, const PriorityKey& key) {
   const auto found = shapes_.find(shape);
   if (found == shapes_.end()) return;
-  if (!erase_from_line(found->second, turn)) found->second.aside.erase(turn.job);
-  if (found->second.levels.empty() && found->second.aside.empty()) shapes_.erase(found);
+  if (!erase(found->second, key)) found->second.blocked.erase(key.job);
+  if (found->second.levels.empty() && found->second.blocked.empty()) shapes_.erase(found);
 }
 
-std::optional<TimePoint> Queue::since(const Shape& shape, const Turn& turn) const {
-  const auto found = shapes_.find(shape);
-  if (found == shapes_.end()) return std::nullopt;
-  const Waiting& waiting = found->second;
-  if (const auto aside = waiting.aside.find(turn.job); aside != waiting.aside.end())
-    return aside->second.second;
-  const auto level = waiting.levels.find(turn.priority);
-  if (level == waiting.levels.end()) return std::nullopt;
-  const auto line = level->second.find(turn.user);
-  if (line == level->second.end()) return std::nullopt;
-  const auto job = line->second.find(turn.job);
-  return job == line->second.end() ? std::nullopt : std::optional(job->second);
+void Queue::block(const Shape& shape, const PriorityKey& key) {
+  const Entry* entry = find(shape, key);
+  if (!entry) return;  // all its tasks were placed
+  Pending& pending = shapes_.at(shape);
+  if (pending.blocked.contains(key.job)) return;
+  pending.blocked.emplace(key.job, std::pair(key, *entry));
+  erase(pending, key);
 }
 
-void Queue::set_aside(const Shape& shape, const Turn& turn) {
-  const std::optional<TimePoint> waits_since = since(shape, turn);
-  Waiting& waiting = shapes_.at(shape);
-  if (waits_since && erase_from_line(waiting, turn))
-    waiting.aside.emplace(turn.job, std::pair(turn, *waits_since));
-}
-
-void Queue::take_back(JobId job) {
-  for (auto& [shape, waiting] : shapes_)
-    if (const auto found = waiting.aside.find(job); found != waiting.aside.end()) {
-      const auto [turn, since] = found->second;
-      waiting.aside.erase(found);
-      waiting.levels[turn.priority][turn.user].emplace(job, since);
+void Queue::unblock(JobId job) {
+  for (auto& [shape, pending] : shapes_)
+    if (const auto found = pending.blocked.find(job); found != pending.blocked.end()) {
+      const auto [key, entry] = found->second;
+      pending.blocked.erase(found);
+      pending.levels[key.priority][key.user].emplace(job, entry);
     }
 }
 
-void Queue::take_back_all() {
-  for (auto& [shape, waiting] : shapes_) {
-    for (const auto& [job, entry] : waiting.aside)
-      waiting.levels[entry.first.priority][entry.first.user].emplace(job, entry.second);
-    waiting.aside.clear();
+void Queue::unblock_all() {
+  for (auto& [shape, pending] : shapes_) {
+    for (const auto& [job, entry] : pending.blocked)
+      pending.levels[entry.first.priority][entry.first.user].emplace(job, entry.second);
+    pending.blocked.clear();
   }
 }
 

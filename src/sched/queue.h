@@ -1,5 +1,5 @@
 #pragma once
-// The waiting work of one pool: for each shape, the jobs that have tasks of it ready to be placed, by
+// The pending tasks of one pool: for each shape, the jobs that have tasks of it ready to be placed, by
 // priority and user, oldest first.
 #include <functional>
 #include <map>
@@ -13,39 +13,46 @@ namespace slipway::sched {
 
 using UserId = Id<struct UserTag>;  // see Sharing::user
 
-struct Turn {  // whose turn it is: a job's, of that user
+struct PriorityKey {  // what the order of a job's tasks follows from
   int priority = 0;
   JobId job;
   UserId user;
-  friend auto operator<=>(const Turn&, const Turn&) = default;
+  friend auto operator<=>(const PriorityKey&, const PriorityKey&) = default;
 };
 
 class Queue {
  public:
-  void add(const Shape& shape, const Turn& turn, TimePoint since);    // adding again changes nothing
-  void renew(const Shape& shape, const Turn& turn, TimePoint since);  // one was placed, the next waits anew
-  void remove(const Shape& shape, const Turn& turn);
-  std::optional<TimePoint> since(const Shape& shape, const Turn& turn) const;
+  struct Entry {  // of one job and shape
+    TimePoint since{};
+    std::uint64_t tasks = 0;
+    std::optional<Duration> runtime;  // expected, of tasks that may be prefetched
+  };
+
+  // Adding to an entry that is there leaves the time it waits since.
+  void add(const Shape& shape, const PriorityKey& key, const Entry& entry);
+  void take_one(const Shape& shape, const PriorityKey& key, TimePoint now);  // the next one waits since now
+  void remove(const Shape& shape, const PriorityKey& key);
+  void set_runtime(const Shape& shape, const PriorityKey& key, Duration runtime);
+  const Entry* find(const Shape& shape, const PriorityKey& key) const;
   bool empty() const { return shapes_.empty(); }
 
-  // Set aside while the job may start nothing more of that shape: looking for the next need not pass it
-  // again and again.
-  void set_aside(const Shape& shape, const Turn& turn);
-  void take_back(JobId job);  // it may start more now
-  void take_back_all();
+  // An entry is blocked while its job is at a limit, so that plans need not look at it again and again.
+  void block(const Shape& shape, const PriorityKey& key);
+  void unblock(JobId job);  // it may start more now
+  void unblock_all();
 
-  using Line = std::map<JobId, TimePoint>;  // one user's, oldest first, and since when they wait
-  using Level = std::map<UserId, Line>;     // of one priority
-  struct Waiting {
-    std::map<int, Level, std::greater<>> levels;
-    std::map<JobId, std::pair<Turn, TimePoint>> aside;
+  using UserQueue = std::map<JobId, Entry>;  // one user's, oldest first
+  using Level = std::map<UserId, UserQueue>;
+  struct Pending {
+    std::map<int, Level, std::greater<>> levels;  // by priority
+    std::map<JobId, std::pair<PriorityKey, Entry>> blocked;
   };
-  const std::map<Shape, Waiting>& shapes() const { return shapes_; }
+  const std::map<Shape, Pending>& shapes() const { return shapes_; }
 
  private:
-  bool erase_from_line(Waiting& waiting, const Turn& turn);
+  static bool erase(Pending& pending, const PriorityKey& key);
 
-  std::map<Shape, Waiting> shapes_;
+  std::map<Shape, Pending> shapes_;
 };
 
 }  // namespace slipway::sched

@@ -25,13 +25,13 @@ std::optional<Block> exceeded(const Held& held, Share more, std::uint32_t max_ta
 
 Sharing::Sharing() { set_policy({}, {}); }
 
-double Sharing::fade(TimePoint now) const {
+double Sharing::decay(TimePoint now) const {
   return std::exp2(-seconds(now - origin_) / seconds(policy_.half_life));
 }
 
 void Sharing::move_origin(TimePoint now) {
-  const double faded = fade(now);
-  for (User& user : users_) user.past *= faded;
+  const double decayed = decay(now);
+  for (User& user : users_) user.past *= decayed;
   origin_ = now;
 }
 
@@ -71,91 +71,96 @@ Held Sharing::held(JobId job) const {
   return found == jobs_.end() ? Held{} : found->second.held;
 }
 
-void Sharing::start(const Turn& turn) {
-  ++users_[turn.user.value()].held.tasks;
-  ++jobs_[turn.job].held.tasks;
+void Sharing::start(const PriorityKey& key) {
+  ++users_[key.user.value()].held.tasks;
+  ++jobs_[key.job].held.tasks;
 }
 
-void Sharing::end(const Turn& turn) {
-  Job& job = jobs_.at(turn.job);
-  SLIPWAY_CHECK(users_[turn.user.value()].held.tasks > 0 && job.held.tasks > 0);
-  --users_[turn.user.value()].held.tasks;
+void Sharing::end(const PriorityKey& key) {
+  Job& job = jobs_.at(key.job);
+  SLIPWAY_CHECK(users_[key.user.value()].held.tasks > 0 && job.held.tasks > 0);
+  --users_[key.user.value()].held.tasks;
   --job.held.tasks;
 }
 
 void Sharing::change_share(UserId user, double nodes, TimePoint at) {
   if (seconds(at - origin_) > half_lives_max * seconds(policy_.half_life)) move_origin(at);
-  users_[user.value()].past -= nodes * lasting_ / fade(at);
+  users_[user.value()].past -= nodes * lasting_ / decay(at);
 }
 
-void Sharing::hold(const Turn& turn, Share share, TimePoint at) {
-  change_share(turn.user, nodes_of(share), at);
-  users_[turn.user.value()].held.share += share;
-  jobs_[turn.job].held.share += share;
+void Sharing::hold(const PriorityKey& key, Share share, TimePoint at) {
+  change_share(key.user, nodes_of(share), at);
+  users_[key.user.value()].held.share += share;
+  jobs_[key.job].held.share += share;
 }
 
-void Sharing::release(const Turn& turn, Share share, TimePoint at) {
-  Held& user = users_[turn.user.value()].held;
-  Held& job = jobs_.at(turn.job).held;
+void Sharing::release(const PriorityKey& key, Share share, TimePoint at) {
+  Held& user = users_[key.user.value()].held;
+  Held& job = jobs_.at(key.job).held;
   SLIPWAY_CHECK(user.share >= share && job.share >= share);
-  change_share(turn.user, -nodes_of(share), at);
+  change_share(key.user, -nodes_of(share), at);
   user.share -= share;
   job.share -= share;
 }
 
-double Sharing::used(const User& user, double faded) const {
+double Sharing::used(const User& user, double decayed) const {
   // Never below 0, whatever the last digits say.
-  return std::max(0.0, user.past * faded + nodes_of(user.held.share) * lasting_);
+  return std::max(0.0, user.past * decayed + nodes_of(user.held.share) * lasting_);
 }
 
-double Sharing::score(const User& user, double faded) const {
-  return (used(user, faded) + nodes_of(user.held.share) * lasting_) / user.weight;
+double Sharing::score(const User& user, double decayed) const {
+  return (used(user, decayed) + nodes_of(user.held.share) * lasting_) / user.weight;
 }
 
-double Sharing::used(UserId user, TimePoint now) const { return used(users_[user.value()], fade(now)); }
-double Sharing::score(UserId user, TimePoint now) const { return score(users_[user.value()], fade(now)); }
+double Sharing::used(UserId user, TimePoint now) const { return used(users_[user.value()], decay(now)); }
+double Sharing::score(UserId id, TimePoint now, Share planned) const {
+  const User& user = users_[id.value()];
+  return score(user, decay(now)) + nodes_of(planned) * lasting_ / user.weight;
+}
 
 std::vector<double> Sharing::scores(TimePoint now) const {
-  const double faded = fade(now);
+  const double decayed = decay(now);
   std::vector<double> scores;
   scores.reserve(users_.size());
-  for (const User& user : users_) scores.push_back(score(user, faded));
+  for (const User& user : users_) scores.push_back(score(user, decayed));
   return scores;
 }
 
 void Sharing::restore(UserId user, double used, TimePoint at) {
   if (seconds(at - origin_) > half_lives_max * seconds(policy_.half_life)) move_origin(at);
-  users_[user.value()].past += used / fade(at);
+  users_[user.value()].past += used / decay(at);
 }
 
-std::optional<Block> Sharing::block_of_user(UserId user, Share more) const {
+std::optional<Block> Sharing::block_of_user(UserId user, Share more, const Held& planned) const {
   const Quota& quota = policy_.per_user;
-  return exceeded(held(user), more, quota.max_running_tasks, Limit::user_tasks, quota.max_nodes,
+  return exceeded(held(user) + planned, more, quota.max_running_tasks, Limit::user_tasks, quota.max_nodes,
                   Limit::user_nodes);
 }
 
-std::optional<Block> Sharing::block_of_job(JobId id, Share more) const {
+std::optional<Block> Sharing::block_of_job(JobId id, Share more, const Held& planned) const {
   const Quota& quota = policy_.per_job;
   const auto found = jobs_.find(id);
   const Job job = found == jobs_.end() ? Job{} : found->second;
-  if (auto block = exceeded(job.held, more, job.limit.max_tasks, Limit::job_own_tasks, job.limit.max_nodes,
+  const Held held = job.held + planned;
+  if (auto block = exceeded(held, more, job.limit.max_tasks, Limit::job_own_tasks, job.limit.max_nodes,
                             Limit::job_own_nodes))
     return block;
-  return exceeded(job.held, more, quota.max_running_tasks, Limit::job_tasks, quota.max_nodes,
-                  Limit::job_nodes);
+  return exceeded(held, more, quota.max_running_tasks, Limit::job_tasks, quota.max_nodes, Limit::job_nodes);
 }
 
-std::optional<Share> Sharing::room(const Turn& turn) const {
+std::optional<Share> Sharing::headroom(const PriorityKey& key, const Held& planned_by_user,
+                                       const Held& planned_by_job) const {
   std::optional<Share> least;
   const auto at_most = [&](std::uint32_t max_nodes, Share holds) {
     if (max_nodes == 0) return;
     const Share left = share_of(max_nodes) - std::min(share_of(max_nodes), holds);
     if (!least || left < *least) least = left;
   };
-  at_most(policy_.per_user.max_nodes, held(turn.user).share);
-  const auto job = jobs_.find(turn.job);
-  at_most(policy_.per_job.max_nodes, job == jobs_.end() ? 0 : job->second.held.share);
-  if (job != jobs_.end()) at_most(job->second.limit.max_nodes, job->second.held.share);
+  at_most(policy_.per_user.max_nodes, held(key.user).share + planned_by_user.share);
+  const Share held_by_job = held(key.job).share + planned_by_job.share;
+  at_most(policy_.per_job.max_nodes, held_by_job);
+  if (const auto job = jobs_.find(key.job); job != jobs_.end())
+    at_most(job->second.limit.max_nodes, held_by_job);
   return least;
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 // How the users of a pool share it: who holds how much, who has used how much lately, and what they may hold.
 //
-// Use is counted in node-seconds (see Share) and fades: what was used one half life ago counts half. It is
-// computed when asked for, from two numbers a user, so nothing has to be done as time goes on.
+// Use is counted in node-seconds (see Share) and decays: what was used one half life ago counts half. It is
+// computed on demand from two numbers per user, so nothing has to be done as time passes.
 //
-// A user's score decides whose turn it is, the lowest first: what was used, plus what is held now as if it
-// were held for good, divided by the weight. Without the second part whoever is behind by a second would be
-// given the whole pool at once.
+// Users are ordered by score, the lowest first: what was used, plus what is held now as if it were held
+// forever, divided by the weight. Without the second part a user who has used a second less would be given
+// the whole pool at once.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,7 +18,7 @@
 
 namespace slipway::sched {
 
-struct JobLimit {  // what a job asked for itself; 0: no limit
+struct JobLimit {  // what a job sets for itself; 0: no limit
   std::uint32_t max_tasks = 0;
   std::uint32_t max_nodes = 0;
 };
@@ -26,6 +26,8 @@ struct JobLimit {  // what a job asked for itself; 0: no limit
 struct Held {
   std::uint32_t tasks = 0;
   Share share = 0;
+  friend Held operator+(const Held& a, const Held& b) { return {a.tasks + b.tasks, a.share + b.share}; }
+  friend bool operator==(const Held&, const Held&) = default;
 };
 
 enum class Limit : std::uint8_t {
@@ -36,7 +38,7 @@ enum class Limit : std::uint8_t {
   job_own_tasks,
   job_own_nodes
 };
-struct Block {  // why something may not start although there may be room
+struct Block {  // why a task may not start although there may be capacity
   Limit limit;
   Held held;
   std::uint32_t max = 0;
@@ -48,7 +50,7 @@ class Sharing {
   void set_policy(const PoolPolicy& policy, TimePoint now);
   const PoolPolicy& policy() const { return policy_; }
 
-  UserId user(const std::string& name);  // the same for the same name, as long as this object lives
+  UserId user(const std::string& name);  // the same for the same name, as long as this object exists
   const std::string& name(UserId user) const { return users_[user.value()].name; }
   std::size_t users() const { return users_.size(); }
 
@@ -56,31 +58,33 @@ class Sharing {
   void forget(JobId job);  // it has ended
 
   // A task of it is placed; its parts hold their shares of nodes, from `at` on.
-  void start(const Turn& turn);
-  void end(const Turn& turn);
-  void hold(const Turn& turn, Share share, TimePoint at);
-  void release(const Turn& turn, Share share, TimePoint at);
+  void start(const PriorityKey& key);
+  void end(const PriorityKey& key);
+  void hold(const PriorityKey& key, Share share, TimePoint at);
+  void release(const PriorityKey& key, Share share, TimePoint at);
 
   Held held(UserId user) const { return users_[user.value()].held; }
   Held held(JobId job) const;
-  double used(UserId user, TimePoint now) const;  // node-seconds, faded
-  double score(UserId user, TimePoint now) const;
+  double used(UserId user, TimePoint now) const;  // node-seconds, decayed
+  // `planned`: as if that share were held too, from now on.
+  double score(UserId user, TimePoint now, Share planned = 0) const;
   std::vector<double> scores(TimePoint now) const;       // by user
-  void restore(UserId user, double used, TimePoint at);  // what was written down of it
+  void restore(UserId user, double used, TimePoint at);  // as it was saved
 
-  // What a user, or a job, may not exceed by one task more that takes that share in all.
-  std::optional<Block> block_of_user(UserId user, Share more) const;
-  std::optional<Block> block_of_job(JobId job, Share more) const;
+  // The limit that one more task with that share in all would exceed. `planned`: as if that were held too.
+  std::optional<Block> block_of_user(UserId user, Share more, const Held& planned = {}) const;
+  std::optional<Block> block_of_job(JobId job, Share more, const Held& planned = {}) const;
   // How much more both may hold; nullopt: any amount.
-  std::optional<Share> room(const Turn& turn) const;
+  std::optional<Share> headroom(const PriorityKey& key, const Held& planned_by_user = {},
+                                const Held& planned_by_job = {}) const;
 
  private:
   struct User {
     std::string name;
     double weight = 1;
     Held held;
-    // used(t) = past * fade(t) + held * lasting_: holding from t1 on adds held * lasting_ to the second part
-    // and takes the same, grown by 1 / fade(t1), from the first, so the sum is 0 at t1 and goes towards
+    // used(t) = past * decay(t) + held * lasting_: holding from t1 on adds held * lasting_ to the second part
+    // and takes the same, grown by 1 / decay(t1), from the first, so the sum is 0 at t1 and goes towards
     // held * lasting_.
     double past = 0;
   };
@@ -88,9 +92,9 @@ class Sharing {
     Held held;
     JobLimit limit;
   };
-  double fade(TimePoint now) const;  // of what was used at `origin_`
-  double used(const User& user, double fade) const;
-  double score(const User& user, double fade) const;
+  double decay(TimePoint now) const;  // of what was used at `origin_`
+  double used(const User& user, double decay) const;
+  double score(const User& user, double decay) const;
   void move_origin(TimePoint now);
   double weight_of(const std::string& name) const;
   void change_share(UserId user, double nodes, TimePoint at);

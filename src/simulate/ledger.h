@@ -32,34 +32,17 @@ class Ledger final : public control::Store {
   Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override;
 
   // Nobody asks a simulation for these: there is no API in front of it.
-  Result<JobSpec> job_spec(JobId, std::uint32_t) override { return JobSpec{}; }
   Result<std::optional<JobRecord>> job(JobId) override { return std::nullopt; }
   Result<std::optional<JobId>> job_by_key(const std::string&, const std::string&) override {
     return std::nullopt;
   }
   Result<std::vector<JobRecord>> jobs(const control::JobQuery&) override { return std::vector<JobRecord>(); }
-  Result<std::vector<TaskRecord>> tasks(JobId, const control::TaskQuery&) override {
-    return std::vector<TaskRecord>();
-  }
-  Result<std::optional<TaskRecord>> task(JobId, const std::string&) override { return std::nullopt; }
   Result<std::vector<AttemptRecord>> attempts(const TaskRef&) override {
     return std::vector<AttemptRecord>();
   }
-  Result<std::vector<AttemptRecord>> job_attempts(JobId, const std::optional<AttemptKey>&,
-                                                  std::uint32_t) override {
-    return std::vector<AttemptRecord>();
-  }
-  Result<std::vector<EventRecord>> events(const control::EventQuery&) override {
-    return std::vector<EventRecord>();
-  }
-  Result<std::vector<PoolMoment>> pool_history(const std::string&, const std::string&,
-                                               std::uint32_t) override {
-    return std::vector<PoolMoment>();
-  }
   Result<UsageMeter> job_usage(JobId) override { return UsageMeter{}; }
-  Result<std::vector<std::string>> sources() override { return std::vector<std::string>(); }
-  Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string&) override {
-    return std::vector<std::pair<JobState, std::uint64_t>>();
+  Result<std::shared_ptr<control::ReadStore>> open_reader() override {
+    return fail(ErrorCode::unavailable, "a simulation keeps nothing to read");
   }
 
  private:

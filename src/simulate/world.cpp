@@ -11,6 +11,7 @@
 namespace slipway::simulate {
 namespace {
 
+constexpr std::uint32_t gpus_max = 1u << 30;  // the machine that does not exist has as many as are asked for
 constexpr Duration never{100ll * 365 * 86'400 * 1'000'000};
 const control::Caller operator_caller{"simulation", "default"};
 
@@ -22,6 +23,7 @@ PoolRequest request_of(const SimulatedPool& pool) {
   request.overcommit = true;  // of a machine that does not exist
   if (!pool.recorded.empty()) {
     request.provisioner = "none";
+    request.gpus_per_node.reset();
     request.dedicated = 0;
     request.low_priority = 0;
   }
@@ -61,6 +63,7 @@ void World::plan(TimePoint at, Kind kind, std::uint32_t subject, std::uint32_t l
 
 Result<void> World::begin() {
   control::Settings settings;
+  settings.machine.total.gpus = gpus_max;
   // Samples are for formulas and scenarios; taken for nobody, they would be most of the work.
   if (std::none_of(simulation_.pools.begin(), simulation_.pools.end(), [](const SimulatedPool& pool) {
         return pool.request.autoscale && pool.request.autoscale->by != ScaleBy::demand;

@@ -11,6 +11,8 @@
 namespace slipway::store {
 namespace {
 
+constexpr int checkpoint_pages = 2'000;
+
 Error error_of(sqlite3* db, std::string_view doing) {
   const int code = sqlite3_extended_errcode(db);
   Error error{ErrorCode::internal, fmt::format("{}: {}", doing, sqlite3_errmsg(db)), ""};
@@ -80,9 +82,29 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
   if (opened != SQLITE_OK) return fail(error_of(handle, "cannot open " + path));
   if (auto migrated = db->migrate(path); !migrated) return fail(migrated.error());
   // The cache is small because the hot set is; WAL with FULL means a commit is one write and one fdatasync.
-  for (const char* pragma :
-       {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA cache_size=-4096",
-        "PRAGMA wal_autocheckpoint=2000", "PRAGMA temp_store=MEMORY", "PRAGMA foreign_keys=OFF"})
+  for (const char* pragma : {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA cache_size=-4096",
+                             "PRAGMA temp_store=MEMORY", "PRAGMA foreign_keys=OFF"})
+    if (auto done = db->execute(pragma); !done) return fail(done.error());
+  sqlite3_wal_hook(handle, committed, db.get());
+  return db;
+}
+
+// After each commit: what SQLite's automatic checkpoint does, and the size of the log is kept.
+int Database::committed(void* self, sqlite3* db, const char* name, int pages) {
+  static_cast<Database*>(self)->log_pages_ = pages;
+  if (pages >= checkpoint_pages)
+    sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  return SQLITE_OK;
+}
+
+Result<std::unique_ptr<Database>> Database::open_reader(const std::string& path) {
+  sqlite3* handle = nullptr;
+  const int opened =
+      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<Database> db(new Database(handle));
+  if (opened != SQLITE_OK) return fail(error_of(handle, "cannot open " + path));
+  sqlite3_busy_timeout(handle, 1'000);  // only while the log is recovered or begun anew
+  for (const char* pragma : {"PRAGMA query_only=ON", "PRAGMA cache_size=-4096", "PRAGMA temp_store=MEMORY"})
     if (auto done = db->execute(pragma); !done) return fail(done.error());
   return db;
 }

@@ -58,16 +58,22 @@ class Database {
   // Error `conflict` when the file is not a database, is damaged, or was written by a newer Slipway; it is
   // not touched then.
   static Result<std::unique_ptr<Database>> open(const std::string& path);
+  // The same file for reading only, while another connection writes.
+  static Result<std::unique_ptr<Database>> open_reader(const std::string& path);
   ~Database();
 
-  Statement prepare(const char* sql);  // cached by the address of the literal
+  int log_pages() const { return log_pages_; }  // of the write-ahead log, after the last commit
+  Statement prepare(const char* sql);           // cached by the address of the literal
   Result<void> execute(const char* sql);
   sqlite3* handle() { return db_; }
 
  private:
   explicit Database(sqlite3* db) : db_(db) {}
   Result<void> migrate(const std::string& path);
+  static int committed(void* self, sqlite3* db, const char* name, int pages);
+
   sqlite3* db_;
+  int log_pages_ = 0;
   std::unordered_map<const char*, sqlite3_stmt*> statements_;
 };
 

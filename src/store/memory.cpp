@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <tuple>
 
 #include "store/rest.h"
@@ -12,113 +13,24 @@
 namespace slipway::store {
 namespace {
 
-class Memory final : public MemoryStore {
+// What was saved. Held for a whole read between begin() and end(), so that no read sees half a turn.
+class Tables final : public control::ReadStore {
  public:
-  void fail_saves(bool failing) override { failing_ = failing; }
-
-  Result<void> save(const control::Changes& changes) override {
-    if (auto room = probe(); !room) return room;
-    for (const PoolRecord& pool : changes.pools) pools_[{pool.workspace, pool.name}] = pool;
-    for (const auto& key : changes.pools_removed) {
-      pools_.erase(key);
-      moments_.erase(key);
-      pool_usage_.erase(key);
-      std::erase_if(shares_, [&](const auto& entry) {
-        return std::pair(entry.second.workspace, entry.second.pool) == key;
-      });
-      samples_.erase(key);
-    }
-    for (const PoolMoment& moment : changes.moments) {
-      auto& kept = moments_[{moment.workspace, moment.pool}];
-      kept.push_back(moment);
-      if (kept.size() > control::Kept::moments) kept.pop_front();
-    }
-    for (const PoolSample& sample : changes.samples) {
-      auto& kept = samples_[{sample.workspace, sample.pool}];
-      kept[sample.time] = sample;
-      if (sample.count > 1) continue;
-      std::erase_if(kept, [&](const auto& entry) {
-        return entry.first + entry.second.every * entry.second.count < sample.time - control::Kept::samples;
-      });
-    }
-    for (const PoolUsageRecord& usage : changes.pool_usage)
-      pool_usage_[{usage.workspace, usage.pool}] = usage;
-    for (const ShareRecord& share : changes.shares)
-      shares_[{share.workspace, share.pool, share.user}] = share;
-    for (const NodeRecord& node : changes.nodes) {
-      nodes_[node.id] = node;
-      node_last_ = std::max(node_last_, node.id.value());
-    }
-    for (const NodeId id : changes.nodes_removed) nodes_.erase(id);
-    for (const control::NewJob& fresh : changes.jobs_new) {
-      jobs_[fresh.job.id] = {fresh.job, fresh.spec, fresh.idempotency_key, {}};
-      job_last_ = std::max(job_last_, fresh.job.id.value());
-    }
-    for (const JobRecord& job : changes.jobs) jobs_.at(job.id).record = job;
-    for (const GroupRecord& group : changes.groups) jobs_.at(group.job).groups[group.group] = group;
-    for (const TaskRecord& task : changes.tasks) tasks_[task.ref] = task;
-    for (const AttemptRecord& attempt : changes.attempts) attempts_[attempt.key] = attempt;
-    for (const auto& [id, usage] : changes.job_usage) job_usage_[id] = usage;
-    for (const JobId id : changes.jobs_removed) {
-      jobs_.erase(id);
-      job_usage_.erase(id);
-      std::erase_if(tasks_, [&](const auto& entry) { return entry.first.job == id; });
-      std::erase_if(attempts_, [&](const auto& entry) { return entry.first.task.job == id; });
-    }
-    for (const FolderRecord& folder : changes.folders) folders_[{folder.workspace, folder.path}] = folder;
-    for (const auto& key : changes.folders_removed) folders_.erase(key);
-    for (const DatastoreRecord& store : changes.datastores)
-      datastores_[{store.workspace, store.name}] = store;
-    for (const auto& key : changes.datastores_removed) datastores_.erase(key);
-    for (const TokenRecord& token : changes.tokens) tokens_[token.id] = token;
-    for (const std::string& id : changes.tokens_removed) tokens_.erase(id);
-    events_.insert(events_.end(), changes.events.begin(), changes.events.end());
+  Result<void> begin() override {
+    mutex_.lock();
     return {};
   }
-
-  Result<void> probe() override {
-    if (failing_) return fail(ErrorCode::unavailable, "the store is full", "free some space");
-    return {};
-  }
-
-  Result<control::Loaded> load() override {
-    control::Loaded loaded;
-    for (const auto& [key, pool] : pools_) loaded.pools.push_back(pool);
-    for (const auto& [id, node] : nodes_) loaded.nodes.push_back(node);
-    for (const auto& [id, token] : tokens_) loaded.tokens.push_back(token);
-    for (const auto& [key, samples] : samples_)
-      for (const auto& [time, sample] : samples) loaded.samples.push_back(sample);
-    for (const auto& [key, usage] : pool_usage_) loaded.pool_usage.push_back(usage);
-    for (const auto& [key, share] : shares_) loaded.shares.push_back(share);
-    for (const auto& [key, folder] : folders_) loaded.folders.push_back(folder);
-    for (const auto& [key, store] : datastores_) loaded.datastores.push_back(store);
-    loaded.job_last = job_last_;
-    loaded.node_last = node_last_;
-    loaded.event_last = events_.empty() ? 0 : events_.back().id;
-    for (const auto& [id, job] : jobs_) {
-      if (is_terminal(job.record.state)) continue;
-      control::LiveJob live{job.record, job.spec.tasks, {}, {}, {}, {}};
-      if (const auto usage = job_usage_.find(id); usage != job_usage_.end()) live.usage = usage->second;
-      for (const auto& [place, group] : job.groups) live.groups.push_back(group);
-      for (auto task = tasks_.lower_bound({id, 0, 0}); task != tasks_.end() && task->first.job == id;
-           ++task) {
-        if (is_terminal(task->second.state)) continue;
-        live.live.push_back(task->second);
-        if (is_placed(task->second.state))
-          live.attempts.push_back(attempts_.at({task->first, task->second.attempts}));
-      }
-      loaded.jobs.push_back(std::move(live));
-    }
-    return loaded;
-  }
+  void end() override { mutex_.unlock(); }
 
   Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override {
+    const std::lock_guard lock(mutex_);
     const auto found = jobs_.find(job);
     if (found == jobs_.end() || group >= found->second.spec.tasks.size())
       return fail(ErrorCode::not_found, fmt::format("{} has no task number {}", to_string(job), group));
     return found->second.spec.tasks[group];
   }
   Result<JobSpec> job_spec(JobId job, std::uint32_t tasks_max) override {
+    const std::lock_guard lock(mutex_);
     const auto found = jobs_.find(job);
     if (found == jobs_.end())
       return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(job)));
@@ -128,15 +40,18 @@ class Memory final : public MemoryStore {
     return spec;
   }
   Result<std::optional<JobRecord>> job(JobId id) override {
+    const std::lock_guard lock(mutex_);
     const auto found = jobs_.find(id);
     return found == jobs_.end() ? std::nullopt : std::optional(found->second.record);
   }
   Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) override {
+    const std::lock_guard lock(mutex_);
     for (const auto& [id, job] : jobs_)
       if (job.record.workspace == workspace && job.key == key && !key.empty()) return id;
     return std::nullopt;
   }
   Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override {
+    const std::lock_guard lock(mutex_);
     std::vector<JobRecord> page;
     if (!query.tag.first.empty()) {
       for (auto job = query.after ? jobs_.upper_bound(*query.after) : jobs_.begin();
@@ -157,8 +72,9 @@ class Memory final : public MemoryStore {
     }
     return page;
   }
-  Result<std::vector<TaskRecord>> tasks(JobId id, const control::TaskQuery& query) override {
-    std::vector<TaskRecord> page;
+  Result<std::vector<TaskView>> tasks(JobId id, const control::TaskQuery& query) override {
+    const std::lock_guard lock(mutex_);
+    std::vector<TaskView> page;
     const auto job = jobs_.find(id);
     if (job == jobs_.end()) return page;
     for (std::uint32_t g = query.after ? query.after->group : 0;
@@ -168,12 +84,13 @@ class Memory final : public MemoryStore {
       for (auto task = tasks_.lower_bound({id, g, from}); task != tasks_.end() && task->first.job == id &&
                                                           task->first.group == g && page.size() < query.limit;
            ++task)
-        if (!query.state || task->second.state == *query.state) page.push_back(task->second);
+        if (!query.state || task->second.state == *query.state) page.push_back(view_of(task->second));
       append_rest(page, id, range, from, query);
     }
     return page;
   }
   Result<std::optional<TaskRecord>> task(JobId id, const std::string& name) override {
+    const std::lock_guard lock(mutex_);
     const auto job = jobs_.find(id);
     if (job == jobs_.end()) return std::nullopt;
     const TaskName wanted = parse_task_name(name);
@@ -189,6 +106,7 @@ class Memory final : public MemoryStore {
     return std::nullopt;
   }
   Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override {
+    const std::lock_guard lock(mutex_);
     std::vector<AttemptRecord> all;
     for (auto attempt = attempts_.lower_bound({task, 0});
          attempt != attempts_.end() && attempt->first.task == task; ++attempt)
@@ -197,6 +115,7 @@ class Memory final : public MemoryStore {
   }
   Result<std::vector<AttemptRecord>> job_attempts(JobId job, const std::optional<AttemptKey>& after,
                                                   std::uint32_t limit) override {
+    const std::lock_guard lock(mutex_);
     std::vector<AttemptRecord> page;
     for (auto attempt = attempts_.upper_bound(after.value_or(AttemptKey{{job, 0, 0}, 0}));
          attempt != attempts_.end() && attempt->first.task.job == job && page.size() < limit; ++attempt)
@@ -204,6 +123,7 @@ class Memory final : public MemoryStore {
     return page;
   }
   Result<std::vector<EventRecord>> events(const control::EventQuery& query) override {
+    const std::lock_guard lock(mutex_);
     std::vector<EventRecord> page;
     for (const EventRecord& event : events_)
       if (event.id > query.after && event.workspace == query.workspace &&
@@ -213,6 +133,7 @@ class Memory final : public MemoryStore {
   }
   Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
                                                std::uint32_t limit) override {
+    const std::lock_guard lock(mutex_);
     const auto found = moments_.find({workspace, pool});
     if (found == moments_.end()) return std::vector<PoolMoment>{};
     const auto& kept = found->second;
@@ -220,10 +141,12 @@ class Memory final : public MemoryStore {
     return std::vector<PoolMoment>(kept.begin() + skipped, kept.end());
   }
   Result<UsageMeter> job_usage(JobId id) override {
+    const std::lock_guard lock(mutex_);
     const auto found = job_usage_.find(id);
     return found == job_usage_.end() ? UsageMeter{} : found->second;
   }
   Result<std::vector<std::string>> sources() override {
+    const std::lock_guard lock(mutex_);
     std::vector<std::string> all;
     for (const auto& [id, job] : jobs_)
       if (!job.record.source.empty() && std::find(all.begin(), all.end(), job.record.source) == all.end())
@@ -231,19 +154,79 @@ class Memory final : public MemoryStore {
     return all;
   }
   Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string& workspace) override {
+    const std::lock_guard lock(mutex_);
     std::map<JobState, std::uint64_t> counts;
     for (const auto& [id, job] : jobs_)
       if (job.record.workspace == workspace) ++counts[job.record.state];
     return std::vector<std::pair<JobState, std::uint64_t>>(counts.begin(), counts.end());
   }
 
- private:
+  Result<std::optional<JobRecord>> job_by_tag(const std::string& workspace, const std::string& name,
+                                              const std::string& value) override {
+    const std::lock_guard lock(mutex_);
+    for (auto job = jobs_.rbegin(); job != jobs_.rend(); ++job) {
+      const JobRecord& record = job->second.record;
+      const auto tag = record.tags.find(name);
+      if (record.workspace == workspace && tag != record.tags.end() && tag->second == value) return record;
+    }
+    return std::nullopt;
+  }
+  Result<std::map<std::uint32_t, TaskSpec>> task_specs(JobId id, std::uint32_t first,
+                                                       std::uint32_t last) override {
+    const std::lock_guard lock(mutex_);
+    std::map<std::uint32_t, TaskSpec> specs;
+    const auto job = jobs_.find(id);
+    if (job == jobs_.end()) return specs;
+    for (auto attempt = attempts_.lower_bound({{id, first, 0}, 0});
+         attempt != attempts_.end() && attempt->first.task.job == id && attempt->first.task.group <= last;
+         ++attempt)
+      specs.try_emplace(attempt->first.task.group, job->second.spec.tasks[attempt->first.task.group]);
+    return specs;
+  }
+  Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) override {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::vector<AttemptRecord>> all;
+    for (const TaskRef& task : tasks) all.push_back(*attempts(task));
+    return all;
+  }
+  Result<std::optional<FolderRecord>> folder(const std::string& workspace, const std::string& path) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = folders_.find({workspace, path});
+    return found == folders_.end() ? std::nullopt : std::optional(found->second);
+  }
+  Result<std::vector<FolderRecord>> folders(const std::string& workspace,
+                                            const std::string& prefix) override {
+    const std::lock_guard lock(mutex_);
+    std::vector<FolderRecord> found;
+    for (const auto& [key, folder] : folders_)
+      if (key.first == workspace && key.second.starts_with(prefix)) found.push_back(folder);
+    return found;
+  }
+  Result<std::optional<DatastoreRecord>> datastore(const std::string& workspace,
+                                                   const std::string& name) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = datastores_.find({workspace, name});
+    return found == datastores_.end() ? std::nullopt : std::optional(found->second);
+  }
+  Result<std::vector<DatastoreRecord>> datastores(const std::string& workspace) override {
+    const std::lock_guard lock(mutex_);
+    std::vector<DatastoreRecord> found;
+    for (const auto& [key, store] : datastores_)
+      if (key.first == workspace) found.push_back(store);
+    return found;
+  }
+
   struct StoredJob {
     JobRecord record;
     JobSpec spec;
     std::string key;
     std::map<std::uint32_t, GroupRecord> groups;
   };
+
+  TaskView view_of(const TaskRecord& task) const {
+    const auto attempt = attempts_.find({task.ref, task.attempts});
+    return {task, attempt == attempts_.end() ? std::vector<std::string>() : attempt->second.node_names};
+  }
 
   static GroupRange range_of(const StoredJob& job, std::uint32_t g) {
     const TaskSpec& spec = job.spec.tasks[g];
@@ -253,7 +236,7 @@ class Memory final : public MemoryStore {
     return {g, spec.count, moved->second.next, moved->second.rest, spec.name};
   }
 
-  bool failing_ = false;
+  std::recursive_mutex mutex_;
   std::map<std::pair<std::string, std::string>, PoolRecord> pools_;
   std::map<std::pair<std::string, std::string>, std::deque<PoolMoment>> moments_;
   std::map<std::pair<std::string, std::string>, std::map<TimePoint, PoolSample>> samples_;
@@ -269,6 +252,133 @@ class Memory final : public MemoryStore {
   std::map<std::pair<std::string, std::string>, DatastoreRecord> datastores_;
   std::vector<EventRecord> events_;
   std::uint64_t job_last_ = 0, node_last_ = 0;
+};
+
+class Memory final : public MemoryStore {
+ public:
+  void fail_saves(bool failing) override { failing_ = failing; }
+
+  Result<void> save(const control::Changes& changes) override {
+    if (auto ready = probe(); !ready) return ready;
+    const std::lock_guard lock(tables_->mutex_);
+    for (const PoolRecord& pool : changes.pools) tables_->pools_[{pool.workspace, pool.name}] = pool;
+    for (const auto& key : changes.pools_removed) {
+      tables_->pools_.erase(key);
+      tables_->moments_.erase(key);
+      tables_->pool_usage_.erase(key);
+      std::erase_if(tables_->shares_, [&](const auto& entry) {
+        return std::pair(entry.second.workspace, entry.second.pool) == key;
+      });
+      tables_->samples_.erase(key);
+    }
+    for (const PoolMoment& moment : changes.moments) {
+      auto& kept = tables_->moments_[{moment.workspace, moment.pool}];
+      kept.push_back(moment);
+      if (kept.size() > control::Kept::moments) kept.pop_front();
+    }
+    for (const PoolSample& sample : changes.samples) {
+      auto& kept = tables_->samples_[{sample.workspace, sample.pool}];
+      kept[sample.time] = sample;
+      if (sample.count > 1) continue;
+      std::erase_if(kept, [&](const auto& entry) {
+        return entry.first + entry.second.every * entry.second.count < sample.time - control::Kept::samples;
+      });
+    }
+    for (const PoolUsageRecord& usage : changes.pool_usage)
+      tables_->pool_usage_[{usage.workspace, usage.pool}] = usage;
+    for (const ShareRecord& share : changes.shares)
+      tables_->shares_[{share.workspace, share.pool, share.user}] = share;
+    for (const NodeRecord& node : changes.nodes) {
+      tables_->nodes_[node.id] = node;
+      tables_->node_last_ = std::max(tables_->node_last_, node.id.value());
+    }
+    for (const NodeId id : changes.nodes_removed) tables_->nodes_.erase(id);
+    for (const control::NewJob& fresh : changes.jobs_new) {
+      tables_->jobs_[fresh.job.id] = {fresh.job, fresh.spec, fresh.idempotency_key, {}};
+      tables_->job_last_ = std::max(tables_->job_last_, fresh.job.id.value());
+    }
+    for (const JobRecord& job : changes.jobs) tables_->jobs_.at(job.id).record = job;
+    for (const GroupRecord& group : changes.groups) tables_->jobs_.at(group.job).groups[group.group] = group;
+    for (const TaskRecord& task : changes.tasks) tables_->tasks_[task.ref] = task;
+    for (const AttemptRecord& attempt : changes.attempts) tables_->attempts_[attempt.key] = attempt;
+    for (const auto& [id, usage] : changes.job_usage) tables_->job_usage_[id] = usage;
+    for (const JobId id : changes.jobs_removed) {
+      tables_->jobs_.erase(id);
+      tables_->job_usage_.erase(id);
+      std::erase_if(tables_->tasks_, [&](const auto& entry) { return entry.first.job == id; });
+      std::erase_if(tables_->attempts_, [&](const auto& entry) { return entry.first.task.job == id; });
+    }
+    for (const FolderRecord& folder : changes.folders)
+      tables_->folders_[{folder.workspace, folder.path}] = folder;
+    for (const auto& key : changes.folders_removed) tables_->folders_.erase(key);
+    for (const DatastoreRecord& store : changes.datastores)
+      tables_->datastores_[{store.workspace, store.name}] = store;
+    for (const auto& key : changes.datastores_removed) tables_->datastores_.erase(key);
+    for (const TokenRecord& token : changes.tokens) tables_->tokens_[token.id] = token;
+    for (const std::string& id : changes.tokens_removed) tables_->tokens_.erase(id);
+    tables_->events_.insert(tables_->events_.end(), changes.events.begin(), changes.events.end());
+    return {};
+  }
+
+  Result<void> probe() override {
+    if (failing_) return fail(ErrorCode::unavailable, "the store is full", "free some space");
+    return {};
+  }
+
+  Result<control::Loaded> load() override {
+    const std::lock_guard lock(tables_->mutex_);
+    control::Loaded loaded;
+    for (const auto& [key, pool] : tables_->pools_) loaded.pools.push_back(pool);
+    for (const auto& [id, node] : tables_->nodes_) loaded.nodes.push_back(node);
+    for (const auto& [id, token] : tables_->tokens_) loaded.tokens.push_back(token);
+    for (const auto& [key, samples] : tables_->samples_)
+      for (const auto& [time, sample] : samples) loaded.samples.push_back(sample);
+    for (const auto& [key, usage] : tables_->pool_usage_) loaded.pool_usage.push_back(usage);
+    for (const auto& [key, share] : tables_->shares_) loaded.shares.push_back(share);
+    for (const auto& [key, folder] : tables_->folders_) loaded.folders.push_back(folder);
+    for (const auto& [key, store] : tables_->datastores_) loaded.datastores.push_back(store);
+    loaded.job_last = tables_->job_last_;
+    loaded.node_last = tables_->node_last_;
+    loaded.event_last = tables_->events_.empty() ? 0 : tables_->events_.back().id;
+    for (const auto& [id, job] : tables_->jobs_) {
+      if (is_terminal(job.record.state)) continue;
+      control::LiveJob live{job.record, job.spec.tasks, {}, {}, {}, {}};
+      if (const auto usage = tables_->job_usage_.find(id); usage != tables_->job_usage_.end())
+        live.usage = usage->second;
+      for (const auto& [place, group] : job.groups) live.groups.push_back(group);
+      for (auto task = tables_->tasks_.lower_bound({id, 0, 0});
+           task != tables_->tasks_.end() && task->first.job == id; ++task) {
+        if (is_terminal(task->second.state)) continue;
+        live.live.push_back(task->second);
+        if (is_placed(task->second.state))
+          live.attempts.push_back(tables_->attempts_.at({task->first, task->second.attempts}));
+      }
+      loaded.jobs.push_back(std::move(live));
+    }
+    return loaded;
+  }
+
+  Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override {
+    return tables_->task_spec(job, group);
+  }
+  Result<std::optional<JobRecord>> job(JobId job) override { return tables_->job(job); }
+  Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) override {
+    return tables_->job_by_key(workspace, key);
+  }
+  Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override {
+    return tables_->jobs(query);
+  }
+  Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override {
+    return tables_->attempts(task);
+  }
+  Result<UsageMeter> job_usage(JobId job) override { return tables_->job_usage(job); }
+
+  control::ReadStore& reads() override { return *tables_; }
+  Result<std::shared_ptr<control::ReadStore>> open_reader() override { return tables_; }
+
+ private:
+  std::shared_ptr<Tables> tables_ = std::make_shared<Tables>();
+  bool failing_ = false;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace slipway::store {
 class MemoryStore : public control::Store {
  public:
   virtual void fail_saves(bool failing) = 0;
+  virtual control::ReadStore& reads() = 0;
 };
 std::unique_ptr<MemoryStore> make_memory_store();
 

@@ -24,12 +24,12 @@ inline TaskRecord rest_task(JobId job, const GroupRange& range, std::uint32_t in
   return task;
 }
 
-inline void append_rest(std::vector<TaskRecord>& page, JobId job, const GroupRange& range, std::uint32_t from,
+inline void append_rest(std::vector<TaskView>& page, JobId job, const GroupRange& range, std::uint32_t from,
                         const control::TaskQuery& query) {
   if (query.state && *query.state != range.rest) return;
   for (std::uint32_t index = std::max(from, range.next);
        index < range.count.value_or(1) && page.size() < query.limit; ++index)
-    page.push_back(rest_task(job, range, index));
+    page.push_back({rest_task(job, range, index), {}});
 }
 
 }  // namespace slipway::store

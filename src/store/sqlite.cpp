@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/log.h"
 #include "store/sqlite_store.h"
 #include "wire/job_file.h"
 #include "wire/pool.h"
@@ -12,6 +15,7 @@ namespace {
 
 constexpr std::uint64_t events_kept = 1'000'000;
 constexpr std::uint64_t events_removed_at_once = 1'000;
+constexpr int log_pages_max = 8'000;            // 32 MiB; as a rule it begins anew at a quarter of this
 constexpr std::size_t tag_indexed_max = 1'000;  // jobs are not looked up by longer ones
 
 std::int64_t micros(TimePoint time) { return time.time_since_epoch().count(); }
@@ -71,10 +75,32 @@ Statement& bind_counts(Statement& statement, const TaskCounts& c) {
 Result<std::unique_ptr<control::Store>> open_sqlite(const std::string& path) {
   auto db = Database::open(path);
   if (!db) return fail(db.error());
-  return std::make_unique<SqliteStore>(std::move(*db));
+  return std::make_unique<SqliteStore>(std::move(*db), path);
+}
+
+Result<std::shared_ptr<control::ReadStore>> SqliteStore::open_reader() {
+  auto db = Database::open_reader(path_);
+  if (!db) return fail(db.error());
+  return std::make_shared<SqliteReads>(std::move(*db), gate_);
 }
 
 Result<void> SqliteStore::save(const control::Changes& changes) {
+  auto saved = save_in_transaction(changes);
+  if (saved && db_->log_pages() >= std::max(log_pages_max, log_pages_retry_)) shorten_log();
+  return saved;
+}
+
+// Readers that overlap keep the log from beginning anew. They are held back, for a moment, only when it has
+// become large.
+void SqliteStore::shorten_log() {
+  using namespace std::chrono_literals;
+  Result<void> done;
+  const bool ran = gate_->close_for(20ms, [&] { done = db_->execute("PRAGMA wal_checkpoint(RESTART)"); });
+  if (ran && !done) log::warning("store.checkpoint", {{"why", done.error().what}});
+  log_pages_retry_ = ran && done ? 0 : db_->log_pages() + log_pages_max / 4;
+}
+
+Result<void> SqliteStore::save_in_transaction(const control::Changes& changes) {
   Transaction transaction(*db_);
   return transaction.begin()
       .and_then([&] { return save_pools_and_nodes(changes); })

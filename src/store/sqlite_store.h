@@ -6,33 +6,28 @@
 
 #include "control/store.h"
 #include "store/database.h"
+#include "store/read_gate.h"
+#include "store/sqlite_reads.h"
 
 namespace slipway::store {
 
 class SqliteStore final : public control::Store {
  public:
-  explicit SqliteStore(std::unique_ptr<Database> db) : db_(std::move(db)) {}
+  SqliteStore(std::unique_ptr<Database> db, std::string path)
+      : db_(std::move(db)), path_(std::move(path)), reads_(*db_) {}
 
   Result<void> save(const control::Changes& changes) override;
   Result<control::Loaded> load() override;
   Result<void> probe() override;
-  Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override;
-  Result<JobSpec> job_spec(JobId job, std::uint32_t tasks_max) override;
-  Result<std::optional<JobRecord>> job(JobId job) override;
-  Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) override;
-  Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override;
-  Result<std::vector<TaskRecord>> tasks(JobId job, const control::TaskQuery& query) override;
-  Result<std::optional<TaskRecord>> task(JobId job, const std::string& name) override;
-  Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override;
-  Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) override;
-  Result<std::vector<AttemptRecord>> job_attempts(JobId job, const std::optional<AttemptKey>& after,
-                                                  std::uint32_t limit) override;
-  Result<std::vector<EventRecord>> events(const control::EventQuery& query) override;
-  Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
-                                               std::uint32_t limit) override;
-  Result<UsageMeter> job_usage(JobId job) override;
-  Result<std::vector<std::string>> sources() override;
-  Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string& workspace) override;
+  Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override { return reads_.task_spec(job, group); }
+  Result<std::optional<JobRecord>> job(JobId job) override { return reads_.job(job); }
+  Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) override {
+    return reads_.job_by_key(workspace, key);
+  }
+  Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override { return reads_.jobs(query); }
+  Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override { return reads_.attempts(task); }
+  Result<UsageMeter> job_usage(JobId job) override { return reads_.job_usage(job); }
+  Result<std::shared_ptr<control::ReadStore>> open_reader() override;
 
  private:
   Result<void> save_pools_and_nodes(const control::Changes& changes);
@@ -45,10 +40,14 @@ class SqliteStore final : public control::Store {
   Result<void> remove_job(JobId job);
   Result<control::LiveJob> load_live_job(const JobRecord& job);
   Result<std::vector<GroupRecord>> group_records(JobId job);
-  Result<std::vector<TaskRecord>> recorded(JobId job, std::uint32_t group, std::uint32_t from,
-                                           std::optional<TaskState> state, std::uint32_t limit);
+  Result<void> save_in_transaction(const control::Changes& changes);
+  void shorten_log();
 
   std::unique_ptr<Database> db_;
+  std::string path_;
+  SqliteReads reads_;  // on the writer's own connection
+  std::shared_ptr<ReadGate> gate_ = std::make_shared<ReadGate>();
+  int log_pages_retry_ = 0;  // the log is not shortened again before it has grown to this
 };
 
 }  // namespace slipway::store

@@ -1,6 +1,7 @@
 #include "wire/document.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "base/suggest.h"
 #include "wire/json.h"
 #include "wire/utf8.h"
+#include "wire/yaml_quotes.h"
 
 namespace slipway::wire {
 namespace {
@@ -19,6 +21,78 @@ constexpr std::size_t fields_max = 10'000;  // of one map: keys are compared one
 
 Error invalid(std::string what, std::string hint = {}) {
   return Error{ErrorCode::invalid, std::move(what), std::move(hint)};
+}
+
+// "job.yaml line 3, column 12: what is wrong", then the line with a caret under the column.
+Error at_column(std::string_view text, std::string_view name, int line, int column, std::string_view what,
+                std::string hint) {
+  std::string message = fmt::format("{} line {}, column {}: {}", name, line, column, what);
+  std::size_t begin = 0;
+  for (int i = 1; i < line && begin != std::string_view::npos; ++i) {
+    begin = text.find('\n', begin);
+    if (begin != std::string_view::npos) ++begin;
+  }
+  if (begin >= text.size()) return invalid(std::move(message), std::move(hint));
+  // A window of the line: what is left of the column, and a little more.
+  constexpr std::size_t window = 70;
+  std::string_view shown = text.substr(begin, text.find('\n', begin) - begin);
+  std::size_t at = std::min(static_cast<std::size_t>(std::max(column, 1) - 1), shown.size());
+  if (at > window - 10) {
+    std::size_t cut = at - (window - 10);
+    while (cut < at && (static_cast<unsigned char>(shown[cut]) & 0xc0) == 0x80) ++cut;
+    shown.remove_prefix(cut);
+    at -= cut;
+  }
+  std::string line_text(shown.substr(0, std::max(window, at)));
+  if (!is_utf8(line_text)) line_text = to_utf8(line_text);
+  for (char& c : line_text)
+    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = ' ';
+  return invalid(fmt::format("{}\n{}\n{}^", message, line_text, std::string(at, ' ')), std::move(hint));
+}
+
+Error not_closed(const OpenQuote& open, std::string_view text, std::string_view name) {
+  const std::string what =
+      open.runs_over > 0
+          ? fmt::format("the text that begins here with {} is not closed before line {}, which begins a key",
+                        open.quote, open.runs_over)
+          : fmt::format("the text that begins here with {} is not closed", open.quote);
+  return at_column(
+      text, name, open.line, open.column, what,
+      fmt::format("add the closing {}; write a text of several lines after '|', indented", open.quote));
+}
+
+// What yaml-cpp says, and how it is said to someone who does not know YAML's grammar.
+struct SyntaxError {
+  std::string_view parser;  // the beginning of its message
+  std::string_view what;
+  std::string_view hint;
+};
+constexpr SyntaxError syntax_errors[] = {
+    {"end of sequence flow not found", "a list that begins with [ is not closed", "add the ]"},
+    {"end of map flow not found", "a map that begins with { is not closed", "add the }"},
+    {"illegal map value", "a second ': ' in one line", "put the text into quotes, or begin a new line"},
+    {"end of map not found", "this line does not fit the indentation of the lines above",
+     "indent the keys of one map alike"},
+    {"end of sequence not found", "this line does not fit the indentation of the lines above",
+     "indent the items of one list alike"},
+    {"illegal block entry", "a list item where none can begin", "begin the list in the line below its key"},
+    {"illegal map key", "a key where none can begin", "begin it in a new line"},
+    {"unknown escape character", "an unknown escape after a backslash",
+     "write \\\\ for a backslash, or use single quotes"},
+    {"unknown token", "a character that cannot begin a value", "put the text into quotes"},
+    {"the referenced anchor is not defined", "an alias (*) of an anchor (&) that does not exist",
+     "define the anchor above, or put the text into quotes"},
+};
+
+Error syntax_error(const YAML::Exception& error, std::string_view text, std::string_view name) {
+  if (error.mark.is_null()) return invalid(fmt::format("{} is not valid YAML: {}", name, error.msg));
+  std::string_view what = error.msg, hint = "check the YAML there";
+  for (const SyntaxError& known : syntax_errors)
+    if (std::string_view(error.msg).starts_with(known.parser)) {
+      what = known.what;
+      hint = known.hint;
+    }
+  return at_column(text, name, error.mark.line + 1, error.mark.column + 1, what, std::string(hint));
 }
 
 class Bounds {  // counts what is built, across aliases
@@ -189,35 +263,16 @@ bool is_scalar(const Value& value) {
 
 }  // namespace
 
-const Value* Value::find(std::string_view key) const {
-  for (const auto& [name, value] : fields)
-    if (name == key) return &value;
-  return nullptr;
-}
-Value* Value::find(std::string_view key) { return const_cast<Value*>(std::as_const(*this).find(key)); }
-
-std::string_view describe(Value::Kind kind) {
-  switch (kind) {
-    case Value::Kind::null: return "nothing";
-    case Value::Kind::boolean: return "true or false";
-    case Value::Kind::number: return "a number";
-    case Value::Kind::string: return "text";
-    case Value::Kind::list: return "a list";
-    case Value::Kind::map: return "a map";
-  }
-  return "nothing";
-}
-
 Result<Value> parse_yaml(std::string_view text, std::string_view name) {
   // A zero byte near the beginning makes yaml-cpp read UTF-16 or UTF-32, and what comes out may be no text.
   if (!is_utf8(text) || text.find('\0') != std::string_view::npos)
     return fail(invalid(fmt::format("{} is not valid UTF-8", name), "save it as UTF-8 text"));
+  if (const auto open = find_open_quote(text)) return fail(not_closed(*open, text, name));
   try {
     const YAML::Node node = YAML::Load(std::string(text));
     return YamlBuilder(name).build(node, 0);
   } catch (const YAML::Exception& error) {
-    return fail(
-        invalid(fmt::format("{} line {}: {}", name, error.mark.line + 1, error.msg), "check the YAML there"));
+    return fail(syntax_error(error, text, name));
   }
 }
 
@@ -231,6 +286,10 @@ Result<void> set_value(Value& root, std::string_view setting) {
   const std::size_t equals = setting.find('=');
   if (equals == std::string_view::npos || equals == 0)
     return fail(invalid(fmt::format("'{}' is not name=value", setting), "write it like --set priority=5"));
+  if (setting.find_first_not_of(" \t", equals + 1) == std::string_view::npos)
+    return fail(
+        invalid(fmt::format("--set {} has no value", setting),
+                fmt::format("write {0}=VALUE, or {0}='\"\"' for an empty text", setting.substr(0, equals))));
   auto parsed =
       parse_yaml(setting.substr(equals + 1), fmt::format("the value of {}", setting.substr(0, equals)));
   if (!parsed) return fail(parsed.error());
@@ -289,6 +348,12 @@ void FieldReader::problem(const Value& at, std::string what, std::string hint) {
   if (problem_) return;
   const std::string where = at.line > 0 ? fmt::format("{} line {}: ", document_, at.line) : document_ + ": ";
   problem_ = invalid(where + what, std::move(hint));
+}
+
+void FieldReader::misplaced(std::string_view key, std::string hint) {
+  if (const Value* found = map_.find(key))
+    problem(*found, fmt::format("unknown key '{}'{}{}", key, path_.empty() ? "" : " in ", path_),
+            std::move(hint));
 }
 
 void FieldReader::expected(std::string_view key, const Value& at, std::string_view what, std::string hint) {
@@ -394,9 +459,10 @@ Result<void> FieldReader::finish() {
   if (!problem_)
     for (const auto& [name, value] : map_.fields)
       if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) {
+        std::sort(asked_.begin(), asked_.end());
+        asked_.erase(std::unique(asked_.begin(), asked_.end()), asked_.end());
         const std::string close = nearest(name, asked_);
-        std::string known;
-        for (const std::string& key : asked_) known += (known.empty() ? "" : ", ") + key;
+        const std::string known = fmt::format("{}", fmt::join(asked_, ", "));
         problem(value,
                 fmt::format("unknown key '{}'{}{}", name.substr(0, 100), path_.empty() ? "" : " in ", path_),
                 close.empty() ? "the keys here are " + known : fmt::format("did you mean '{}'?", close));

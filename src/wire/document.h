@@ -14,37 +14,9 @@
 #include "base/clock.h"
 #include "base/quantity.h"
 #include "base/result.h"
+#include "wire/value.h"
 
 namespace slipway::wire {
-
-struct Value {
-  enum class Kind : std::uint8_t { null, boolean, number, string, list, map };
-  Kind kind = Kind::null;
-  int line = 0;      // 1 for the first; 0 where unknown (JSON)
-  std::string text;  // scalars, as written
-  std::vector<Value> items;
-  std::vector<std::pair<std::string, Value>> fields;
-
-  // Defaulted below: clang asks whether a pair of text and Value can be copied, which only a whole Value can
-  // answer.
-  Value();
-  Value(const Value&);
-  Value(Value&&) noexcept;
-  Value& operator=(const Value&);
-  Value& operator=(Value&&) noexcept;
-  ~Value();
-
-  const Value* find(std::string_view key) const;
-  Value* find(std::string_view key);
-};
-inline Value::Value() = default;
-inline Value::Value(const Value&) = default;
-inline Value::Value(Value&&) noexcept = default;
-inline Value& Value::operator=(const Value&) = default;
-inline Value& Value::operator=(Value&&) noexcept = default;
-inline Value::~Value() = default;
-
-std::string_view describe(Value::Kind kind);  // "a list", "text", …
 
 // `name` is what messages call the text: the file's name, or "the request".
 Result<Value> parse_yaml(std::string_view text, std::string_view name);
@@ -74,11 +46,16 @@ class FieldReader {
   const Value* value(std::string_view key);
 
   void problem(const Value& at, std::string what, std::string hint);
+  // A key that belongs to another map: it is refused, and the hint says where it goes.
+  void misplaced(std::string_view key, std::string hint);
   // Unknown keys are found here, by what was asked for before.
   Result<void> finish();
 
   const std::string& document() const { return document_; }
   const std::string& path() const { return path_; }
+  std::string path_of(std::string_view key) const {
+    return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
+  }
 
  private:
   void expected(std::string_view key, const Value& at, std::string_view what, std::string hint = {});

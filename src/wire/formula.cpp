@@ -14,17 +14,16 @@
 namespace slipway::wire {
 namespace {
 
-using formula::NodeCounts;
 using formula::Sample;
 
-Result<NodeCounts> read_counts(FieldReader& root, std::string_view key) {
+Result<formula::NodeCounts> read_counts(FieldReader& root, std::string_view key) {
   const Value* value = root.value(key);
-  if (!value) return NodeCounts{};
+  if (!value) return formula::NodeCounts{};
   FieldReader reader(*value, root.document(), std::string(key));
   const auto count = [&reader](std::string_view of) {
     return static_cast<std::int32_t>(reader.integer(of, 0, std::numeric_limits<std::int32_t>::max(), 0));
   };
-  const NodeCounts counts{count("dedicated"), count("low_priority")};
+  const formula::NodeCounts counts{count("dedicated"), count("low_priority")};
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   return counts;
 }

@@ -1,14 +1,18 @@
 #include "wire/job_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/sha256.h"
+#include "base/suggest.h"
 #include "wire/document.h"
 #include "wire/fields.h"
 #include "wire/json.h"
 #include "wire/mounts.h"
+#include "wire/placeholders.h"
 
 namespace slipway::wire {
 namespace {
@@ -220,10 +224,30 @@ Result<TaskSpec> read_task(const Value& value, const std::string& document, cons
   task.max_wall_time = own.max_wall_time;
   task.stop_grace = own.stop_grace;
   task.workdir = own.workdir;
+  for (const char* key : {"cores", "memory", "gpus"})
+    reader.misplaced(key, fmt::format("write resources: {{{}: ...}}", key));
   if (task.name.empty())
     reader.problem(value, fmt::format("{} has no name", path), "give it one: name: train");
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   return task;
+}
+
+// Here and not in validate(): a line and a suggestion need the file.
+Result<void> check_dependencies(const JobSpec& spec, const Value* tasks, const std::string& document) {
+  std::vector<std::string> names;
+  for (const TaskSpec& task : spec.tasks) names.push_back(task.name);
+  for (std::size_t i = 0; i < spec.tasks.size(); ++i)
+    for (const std::string& wanted : spec.tasks[i].depends_on) {
+      if (std::find(names.begin(), names.end(), wanted) != names.end()) continue;
+      const int line = tasks->items[i].at("depends_on").line;
+      const std::string close = nearest(wanted, names);
+      return fail(ErrorCode::invalid,
+                  fmt::format("{}{}: task {} depends on {}, which does not exist", document,
+                              line > 0 ? fmt::format(" line {}", line) : "", spec.tasks[i].name, wanted),
+                  close.empty() ? fmt::format("the tasks of this job are {}", fmt::join(names, ", "))
+                                : fmt::format("did you mean '{}'?", close));
+    }
+  return {};
 }
 
 Result<JobFile> read_job(const Value& root, const std::string& document) {
@@ -241,6 +265,7 @@ Result<JobFile> read_job(const Value& root, const std::string& document) {
   for (auto& [key, text] : reader.text_map("environment")) spec.environment[key] = text;
   for (auto& [key, text] : reader.text_map("tags")) spec.tags[key] = text;
   file.source_folder = reader.text("source");
+  if (!file.source_folder.empty()) file.source_line = root.at("source").line;
   const Defaults defaults = read_defaults(reader, {});
   const Value* tasks = reader.value("tasks");
   if (tasks && tasks->kind != Value::Kind::list)
@@ -259,6 +284,7 @@ Result<JobFile> read_job(const Value& root, const std::string& document) {
       spec.tasks.push_back(std::move(*task));
     }
   }
+  if (auto known = check_dependencies(spec, tasks, document); !known) return fail(known.error());
   if (auto valid = validate(spec); !valid) {
     Error error = valid.error();
     error.what = document + ": " + error.what;
@@ -349,6 +375,7 @@ Result<JobFile> parse_job_file(std::string_view text, std::string_view name,
   if (!root) return fail(root.error());
   for (const std::string& setting : settings)
     if (auto set = set_value(*root, setting); !set) return fail(set.error());
+  if (auto checked = check_placeholders(*root, name); !checked) return fail(checked.error());
   return read_job(*root, std::string(name));
 }
 

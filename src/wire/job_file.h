@@ -13,6 +13,7 @@ namespace slipway::wire {
 struct JobFile {
   JobSpec spec;
   std::string source_folder;  // as written under source:, empty if none
+  int source_line = 0;
   // What the tasks name under files: the name each gets in the working folder, and where it lies now.
   std::vector<std::pair<std::string, std::string>> files;
 };

@@ -65,9 +65,18 @@ Json resize_json(const Resize& resize) {
           {"asked_by", resize.asked_by},        {"errors", std::move(errors)}};
 }
 
+std::string_view cpu_limit_word(bool limited) { return limited ? "on" : "off"; }
+
+std::optional<bool> parse_cpu_limit(std::string_view text) {
+  if (text == "on") return true;
+  if (text == "off") return false;
+  return std::nullopt;
+}
+
 Json settings_json(const PoolRecord& pool) {
   Json json{{"fill", to_string(pool.fill)},
             {"slots_per_node", pool.slots_per_node},
+            {"cpu_limit", cpu_limit_word(pool.cpu_limit)},
             {"idle_timeout", seconds(pool.idle_timeout)},
             {"notice", seconds(pool.notice)},
             {"deallocation", to_string(pool.deallocation)},
@@ -96,6 +105,9 @@ Json node_settings_json(const NodeRecord& node) {
             {"leaving", node.leaving ? Json(to_string(*node.leaving)) : Json()},
             {"evict_by", maybe_time(node.evict_by)},
             {"start_task", nullptr},
+            {"gpu_indices", node.gpu_indices},
+            {"cpu_limit", node.cpu_limit},
+            {"cpu_limit_reason", node.cpu_limit_reason},
             {"steps", std::move(steps)}};
   if (const NodeStart& start = node.start; start.state != NodeStart::State::none)
     json["start_task"] = {{"state", to_string(start.state)},
@@ -282,6 +294,7 @@ std::string format(const PoolView& view) {
             {"nodes", std::move(nodes)},
             {"cores_per_node", cores_json(pool.per_node.cores)},
             {"memory_per_node", pool.per_node.memory},
+            {"gpus_per_node", pool.per_node.gpus},
             {"overcommit", pool.overcommit},
             {"lost_after", seconds(pool.lost_after)}};
   json.update(settings_json(pool));
@@ -305,6 +318,7 @@ Result<void> parse_pool_settings(std::string_view json, PoolRecord& pool) {
   FieldReader reader(*root, "the stored pool", "");
   pool.fill = read_word(reader, "fill", parse_fill, Fill::pack, "pack and spread");
   pool.slots_per_node = read_count(reader, "slots_per_node", nodes_max, 0);
+  pool.cpu_limit = read_word(reader, "cpu_limit", parse_cpu_limit, true, "on and off");
   pool.idle_timeout = reader.duration("idle_timeout", pool.idle_timeout);
   pool.notice = reader.duration("notice", pool.notice);
   pool.deallocation =
@@ -341,6 +355,7 @@ std::string format(const NodeView& view) {
       {"cores", cores_json(node.total.cores)},
       {"memory", node.total.memory},
       {"gpus", node.total.gpus},
+      {"gpus_granted", view.gpus_granted},
       {"used",
        {{"cores", cores_json(view.used.cores)}, {"memory", view.used.memory}, {"gpus", view.used.gpus}}},
       {"running", view.running},
@@ -353,6 +368,21 @@ std::string format(const NodeView& view) {
 
 std::string format_node_settings(const NodeRecord& node) { return dump(node_settings_json(node)); }
 
+namespace {
+
+// A record of before indices were kept: the GPUs of a node that joined count from 0, and a local node had
+// none.
+void read_gpu_indices(FieldReader& reader, NodeRecord& node) {
+  const Value* indices = reader.value("gpu_indices");
+  for (std::uint32_t gpu = 0; !indices && !node.local && gpu < node.total.gpus; ++gpu)
+    node.gpu_indices.push_back(gpu);
+  for (const std::string& text : reader.texts("gpu_indices"))
+    node.gpu_indices.push_back(static_cast<std::uint32_t>(std::strtoul(text.c_str(), nullptr, 10)));
+  node.total.gpus = static_cast<std::uint32_t>(node.gpu_indices.size());
+}
+
+}  // namespace
+
 Result<void> parse_node_settings(std::string_view json, NodeRecord& node) {
   auto root = parse_body(json);
   if (!root) return fail(root.error());
@@ -362,6 +392,9 @@ Result<void> parse_node_settings(std::string_view json, NodeRecord& node) {
     node.leaving =
         read_word(reader, "leaving", parse_deallocation, Deallocation::requeue, deallocation_words);
   node.evict_by = read_maybe_time(reader, "evict_by");
+  read_gpu_indices(reader, node);
+  node.cpu_limit = reader.text("cpu_limit");
+  node.cpu_limit_reason = reader.text("cpu_limit_reason");
   read_inside(reader, "start_task", [&](FieldReader& start) {
     node.start.state = read_word(start, "state", parse_start_state, NodeStart::State::none,
                                  "none, waiting, running, succeeded and failed");
@@ -446,6 +479,9 @@ Result<PoolRequest> parse_pool_request(std::string_view json) {
     request.cores_per_node =
         static_cast<Millicores>(std::llround(reader.number("cores_per_node", 0.001, 100'000, 1) * 1000));
   if (reader.has("memory_per_node")) request.memory_per_node = reader.bytes("memory_per_node", 0);
+  if (reader.has("gpus_per_node")) request.gpus_per_node = read_count(reader, "gpus_per_node", 1024, 0);
+  if (reader.has("cpu_limit"))
+    request.cpu_limit = read_word(reader, "cpu_limit", parse_cpu_limit, true, "on and off");
   if (reader.has("overcommit")) request.overcommit = reader.boolean("overcommit", false);
   if (reader.has("lost_after"))
     request.lost_after = read_duration(reader, "lost_after", Duration(200'000), day, Duration(2'000'000));

@@ -67,7 +67,7 @@ Json to_json(const ProcessEnded& value) {
           {"rank", value.rank},
           {"kind", to_string(value.kind)},
           {"code", value.code},
-          {"users_fault", value.users_fault},
+          {"users_fault", value.counts_against_retries},
           {"detail", wire::to_utf8(value.detail)},
           {"last_lines", wire::to_utf8(value.last_lines)},
           {"memory_peak", value.use.memory_peak},
@@ -83,7 +83,7 @@ ProcessEnded ended_from(const Json& json) {
   if (!kind) throw std::invalid_argument("unknown kind of end");
   value.kind = *kind;
   value.code = wire::integer<int>(json.at("code"));
-  value.users_fault = json.at("users_fault").get<bool>();
+  value.counts_against_retries = json.at("users_fault").get<bool>();
   value.detail = json.at("detail").get<std::string>();
   value.last_lines = json.value("last_lines", "");
   if (json.contains("marked_at")) value.marked_at = time_at(json, "marked_at");
@@ -224,6 +224,7 @@ StartOrder start_from(const Json& json) {
   value.stop_grace = duration_at(json, "stop_grace");
   if (json.contains("silence")) value.silence = duration_at(json, "silence");
   value.behind = json.at("behind").get<bool>();
+  value.cpu_limit = json.value("cpu_limit", true);
   for (const Json& item : json.at("processes")) value.processes.push_back(process_from(item));
   if (json.contains("view")) value.view = view_from(json.at("view"));
   return value;
@@ -237,23 +238,27 @@ Json list_json(const std::vector<T>& values) {
 }
 
 std::string text_of(const Hello& value) {
-  return wire::dump({{"type", "hello"},
-                     {"name", value.name},
-                     {"pool", value.pool},
-                     {"instance", value.instance},
-                     {"address", value.address},
-                     {"host", value.host},
-                     {"version", value.version},
-                     {"local", value.local},
-                     {"shares_storage", value.shares_storage},
-                     {"total", to_json(value.total)},
-                     {"notes", value.notes},
-                     {"engines", value.engines},
-                     {"boot", value.boot},
-                     {"waiting", keys_json(value.waiting)},
-                     {"running", list_json(value.running)},
-                     {"ended", list_json(value.ended)},
-                     {"prepared", list_json(value.prepared)}});
+  Json json{{"type", "hello"},
+            {"name", value.name},
+            {"pool", value.pool},
+            {"instance", value.instance},
+            {"address", value.address},
+            {"host", value.host},
+            {"version", value.version},
+            {"local", value.local},
+            {"shares_storage", value.shares_storage},
+            {"total", to_json(value.total)},
+            {"notes", value.notes},
+            {"engines", value.engines},
+            {"boot", value.boot},
+            {"cpu_limit", value.cpu_limit},
+            {"cpu_limit_reason", value.cpu_limit_reason},
+            {"waiting", keys_json(value.waiting)},
+            {"running", list_json(value.running)},
+            {"ended", list_json(value.ended)},
+            {"prepared", list_json(value.prepared)}};
+  if (value.gpu_indices) json["gpu_indices"] = *value.gpu_indices;
+  return wire::dump(json);
 }
 Hello hello_from(const Json& json) {
   Hello value;
@@ -268,6 +273,13 @@ Hello hello_from(const Json& json) {
   value.total = resources_from(json.at("total"));
   value.notes = json.at("notes").get<std::vector<std::string>>();
   value.boot = json.value("boot", "");
+  value.cpu_limit = json.value("cpu_limit", "");
+  value.cpu_limit_reason = json.value("cpu_limit_reason", "");
+  if (json.contains("gpu_indices")) {
+    value.gpu_indices.emplace();
+    for (const Json& gpu : json.at("gpu_indices"))
+      value.gpu_indices->push_back(wire::integer<std::uint32_t>(gpu));
+  }
   if (json.contains("engines")) value.engines = json.at("engines").get<std::vector<std::string>>();
   value.waiting = keys_from(json.at("waiting"));
   for (const Json& item : json.at("running")) value.running.push_back(started_from(item));
@@ -318,7 +330,7 @@ void put(std::string& out, const ProcessEnded& value) {
   fmt::format_to(
       Out(out),
       R"({{"key":"{}","rank":{},"kind":"{}","code":{},"users_fault":{},"memory_peak":{},"cpu_time":{},"started_at":{},"ended_at":{})",
-      to_string(value.key), value.rank, to_string(value.kind), value.code, value.users_fault,
+      to_string(value.key), value.rank, to_string(value.kind), value.code, value.counts_against_retries,
       value.use.memory_peak, value.use.cpu_time.count(), micros(value.started_at), micros(value.ended_at));
   put_field(out, "detail", value.detail);
   if (!value.last_lines.empty()) put_field(out, "last_lines", value.last_lines);
@@ -374,6 +386,7 @@ void put(std::string& out, const StartOrder& value) {
   put_field(out, "source", value.source);
   put_field(out, "checkpoints", value.checkpoints);
   if (value.silence.count() > 0) fmt::format_to(Out(out), R"(,"silence":{})", value.silence.count());
+  if (!value.cpu_limit) out += R"(,"cpu_limit":false)";
   if (!value.files.empty()) put_files(out, value.files);
   put_list(out, "processes", value.processes, [&](const ProcessStart& process) { put(out, process); });
   put_view(out, value.view);

@@ -51,6 +51,7 @@ Json attempt_json(const AttemptRecord& attempt, const TaskSpec& spec) {
     if (attempt.has_left(n)) left.push_back(n);
   return {{"attempt", attempt.key.attempt},
           {"nodes", attempt.node_names},
+          {"gpus", attempt.gpus},
           {"left", left},
           {"placed_at", format_time(attempt.placed_at)},
           {"started_at", time_json(attempt.started_at)},
@@ -196,26 +197,6 @@ std::string format_object(const std::vector<std::pair<std::string, std::string>>
     text += quote(name) + ":" + value;
   }
   return text + "}";
-}
-
-void append_quoted(std::string& out, std::string_view text) {
-  // Nearly all texts need no escapes, and are copied.
-  const bool is_plain = std::all_of(text.begin(), text.end(),
-                                    [](char c) { return c >= ' ' && c < 127 && c != '"' && c != '\\'; });
-  if (!is_plain) {
-    out += dump(Json(text));
-    return;
-  }
-  out += '"';
-  out += text;
-  out += '"';
-}
-
-std::string quote(std::string_view text) {
-  std::string quoted;
-  quoted.reserve(text.size() + 2);
-  append_quoted(quoted, text);
-  return quoted;
 }
 
 Result<TokenRequest> parse_token_request(std::string_view json) {

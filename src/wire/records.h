@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "domain/queue.h"
 #include "domain/records.h"
+#include "wire/value.h"
 
 namespace slipway::wire {
 
@@ -31,8 +32,6 @@ std::string format_list(const std::vector<std::string>& items, const std::option
 std::string format_problem(int status, const Error& error);
 // An object of texts, numbers and booleans, for small answers; values are JSON already.
 std::string format_object(const std::vector<std::pair<std::string, std::string>>& fields);
-std::string quote(std::string_view text);  // as a JSON string
-void append_quoted(std::string& out, std::string_view text);
 
 Result<PoolRequest> parse_pool_request(std::string_view json);
 

@@ -10,26 +10,22 @@
 namespace slipway::wire {
 namespace {
 
-constexpr std::int64_t nodes_max = Scenario::nodes_unlimited;
-
-std::string below(const FieldReader& reader, std::string_view key) {
-  return reader.path().empty() ? std::string(key) : fmt::format("{}.{}", reader.path(), key);
-}
+constexpr std::int64_t scenario_nodes_max = Scenario::nodes_unlimited;
 
 // A field that is a map of its own: `read` is given a reader of it, if it is there.
 template <class Read>
 Result<void> read_map(FieldReader& reader, std::string_view key, Read read) {
   const Value* map = reader.value(key);
   if (!map) return {};
-  FieldReader fields(*map, reader.document(), below(reader, key));
+  FieldReader fields(*map, reader.document(), reader.path_of(key));
   if (Result<void> inner = read(fields); !inner) return inner;
   return fields.finish();
 }
 
 Result<void> read_counts(FieldReader& reader, std::string_view key, std::int64_t low, NodesByType& counts) {
   return read_map(reader, key, [&](FieldReader& fields) -> Result<void> {
-    counts.dedicated = fields.integer("dedicated", low, nodes_max, 0);
-    counts.low_priority = fields.integer("low_priority", low, nodes_max, 0);
+    counts.dedicated = fields.integer("dedicated", low, scenario_nodes_max, 0);
+    counts.low_priority = fields.integer("low_priority", low, scenario_nodes_max, 0);
     return {};
   });
 }
@@ -50,7 +46,7 @@ Enum read_word(FieldReader& reader, std::string_view key, std::optional<Enum> (*
   if (!value) return otherwise;
   if (const auto parsed = parse(value->text); parsed && value->kind == Value::Kind::string) return *parsed;
   const std::string close = nearest(value->text, words);
-  reader.problem(*value, fmt::format("{} cannot be '{}'", below(reader, key), value->text.substr(0, 100)),
+  reader.problem(*value, fmt::format("{} cannot be '{}'", reader.path_of(key), value->text.substr(0, 100)),
                  close.empty() ? fmt::format("it is one of {}", fmt::join(words, ", "))
                                : fmt::format("did you mean '{}'?", close));
   return otherwise;
@@ -103,7 +99,7 @@ std::chrono::minutes read_timezone(FieldReader& reader) {
   }
   reader.problem(
       *value,
-      fmt::format("{} '{}' is not an offset from UTC", below(reader, "timezone"), text.substr(0, 100)),
+      fmt::format("{} '{}' is not an offset from UTC", reader.path_of("timezone"), text.substr(0, 100)),
       "write it as '+02:00', '-05:30' or UTC");
   return {};
 }
@@ -127,7 +123,7 @@ Result<Scenario> read_scenario(const Value& map, const std::string& document, co
                                               "workday",      "workday_with_offpeak_max_low_priority",
                                               "weekday",      "weekend"};
   if (map.kind == Value::Kind::map && !reader.has("name"))
-    reader.problem(map, fmt::format("{} is missing", below(reader, "name")),
+    reader.problem(map, fmt::format("{} is missing", reader.path_of("name")),
                    fmt::format("it is one of {}", fmt::join(names, ", ")));
   scenario.name = read_word(reader, "name", parse_scenario_name, names, scenario.name);
   if (auto ok = read_counts(reader, "minimum_vm_count", 0, scenario.minimum); !ok) return fail(ok.error());

@@ -12,17 +12,13 @@
 namespace slipway::wire {
 namespace {
 
-constexpr std::int64_t nodes_max = 1'000'000;
+constexpr std::int64_t simulation_nodes_max = 1'000'000;
 constexpr Duration until_usual{365ll * 86'400 * 1'000'000};
 constexpr Duration time_max{10 * until_usual};
 constexpr const char* distribution_hint =
     "write 10m, {uniform: [5m, 15m]}, {normal: [10m, 2m]} (mean, deviation), {lognormal: [10m, 0.5]} "
     "(median, "
     "sigma) or {exponential: 10m} (mean)";
-
-std::string below(const FieldReader& reader, std::string_view key) {
-  return reader.path().empty() ? std::string(key) : fmt::format("{}.{}", reader.path(), key);
-}
 
 bool is_scalar(const Value& value) {
   return value.kind == Value::Kind::number || value.kind == Value::Kind::string;
@@ -66,7 +62,7 @@ Distribution read_distribution(FieldReader& reader, std::string_view key, const 
   const Value* value = reader.value(key);
   if (!value) return otherwise;
   if (const auto distribution = as_distribution(*value)) return *distribution;
-  reader.problem(*value, fmt::format("{} is not a distribution of durations", below(reader, key)),
+  reader.problem(*value, fmt::format("{} is not a distribution of durations", reader.path_of(key)),
                  distribution_hint);
   return otherwise;
 }
@@ -74,7 +70,7 @@ Distribution read_distribution(FieldReader& reader, std::string_view key, const 
 Duration read_time(FieldReader& reader, std::string_view key, Duration otherwise) {
   const Duration time = reader.duration(key, otherwise);
   if (time <= time_max) return time;
-  reader.problem(*reader.value(key), fmt::format("{} is more than ten years", below(reader, key)),
+  reader.problem(*reader.value(key), fmt::format("{} is more than ten years", reader.path_of(key)),
                  "write a shorter time, like 30d");
   return otherwise;
 }
@@ -90,13 +86,13 @@ Resources read_resources(FieldReader& reader, const Resources& otherwise) {
 
 Result<void> read_happenings(FieldReader& reader, SimulatedPool& pool) {
   if (const Value* map = reader.value("price")) {
-    FieldReader price(*map, reader.document(), below(reader, "price"));
+    FieldReader price(*map, reader.document(), reader.path_of("price"));
     pool.price_dedicated = price.number("dedicated", 0, 1e9, 0);
     pool.price_low_priority = price.number("low_priority", 0, 1e9, 0);
     if (auto finished = price.finish(); !finished) return finished;
   }
   if (const Value* map = reader.value("evictions")) {
-    FieldReader evictions(*map, reader.document(), below(reader, "evictions"));
+    FieldReader evictions(*map, reader.document(), reader.path_of("evictions"));
     pool.evictions_every = read_time(evictions, "every", Duration(0));
     pool.notice = read_time(evictions, "notice", Duration(30'000'000));
     if (pool.evictions_every < std::chrono::seconds(1))
@@ -105,7 +101,7 @@ Result<void> read_happenings(FieldReader& reader, SimulatedPool& pool) {
     if (auto finished = evictions.finish(); !finished) return finished;
   }
   if (const Value* map = reader.value("failures")) {
-    FieldReader failures(*map, reader.document(), below(reader, "failures"));
+    FieldReader failures(*map, reader.document(), reader.path_of("failures"));
     pool.failures_every = read_time(failures, "every", Duration(0));
     pool.repair = read_distribution(failures, "repair", pool.repair);
     if (pool.failures_every < std::chrono::seconds(1))
@@ -119,12 +115,12 @@ Result<void> read_happenings(FieldReader& reader, SimulatedPool& pool) {
 // Between min and max by the work that waits; and how tasks are spread over what is there.
 void read_scaling(FieldReader& reader, PoolRequest& request) {
   const auto count = [&](std::string_view key) {
-    return static_cast<std::uint32_t>(reader.integer(key, 0, nodes_max, 0));
+    return static_cast<std::uint32_t>(reader.integer(key, 0, simulation_nodes_max, 0));
   };
   if (reader.has("min")) request.min = count("min");
   if (reader.has("max")) request.max = count("max");
   if (request.min.value_or(0) > request.max.value_or(0))
-    reader.problem(*reader.value("min"), fmt::format("{} is over max", below(reader, "min")),
+    reader.problem(*reader.value("min"), fmt::format("{} is over max", reader.path_of("min")),
                    "say both: min: 0 and max: 8");
   if (reader.has("idle_timeout")) request.idle_timeout = read_time(reader, "idle_timeout", Duration(0));
   if (reader.has("slots_per_node")) request.slots_per_node = count("slots_per_node");
@@ -132,7 +128,7 @@ void read_scaling(FieldReader& reader, PoolRequest& request) {
     request.fill = parse_fill(fill->text);
     if (!request.fill)
       reader.problem(*fill,
-                     fmt::format("{} cannot be '{}'", below(reader, "fill"), fill->text.substr(0, 100)),
+                     fmt::format("{} cannot be '{}'", reader.path_of("fill"), fill->text.substr(0, 100)),
                      "it is pack or spread");
   }
 }
@@ -147,7 +143,7 @@ Result<SimulatedPool> read_pool_over(const Value& value, const std::string& docu
     reader.problem(value, fmt::format("{} has both nodes and dedicated or low_priority", path),
                    "nodes: 4 means dedicated: 4; keep one");
   const auto count = [&](std::string_view key) {
-    return static_cast<std::uint32_t>(reader.integer(key, 0, nodes_max, 0));
+    return static_cast<std::uint32_t>(reader.integer(key, 0, simulation_nodes_max, 0));
   };
   if (reader.has("nodes") || has_types) {
     pool.recorded.clear();
@@ -215,7 +211,7 @@ void read_arrivals(FieldReader& reader, const Value& value, SimulatedJob& job) {
     const auto at = parse_duration(text);
     if (!at || *at > time_max)
       return reader.problem(*reader.value("at"),
-                            fmt::format("{} '{}' is not a time", below(reader, "at"), text),
+                            fmt::format("{} '{}' is not a time", reader.path_of("at"), text),
                             "write times since the beginning, like at: [0s, 10m]");
     job.at.push_back(*at);
   }
@@ -257,7 +253,7 @@ Result<SimulatedJob> read_job(const Value& value, const std::string& document, c
   const Value* tasks = reader.value("tasks");
   if (tasks && tasks->kind != Value::Kind::list)
     reader.problem(*tasks,
-                   fmt::format("{} should be a list, not {}", below(reader, "tasks"), describe(tasks->kind)),
+                   fmt::format("{} should be a list, not {}", reader.path_of("tasks"), describe(tasks->kind)),
                    "begin each task with '- name: …'");
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   if (tasks)

@@ -64,7 +64,9 @@ TEST(JobFile, SettingsChangeValuesByPath) {
   EXPECT_EQ(file->spec.tasks[1].nodes, 4u);
   EXPECT_EQ(file->spec.environment.at("RATE"), "0.1");
   EXPECT_EQ(file->spec.tasks[2].count, 3u);
-  for (const char* wrong : {"priority", "=3", "tasks.nothing.nodes=1", "name.x=1"})
+  EXPECT_EQ(parse_job_file(example, "job.yaml", {"environment.RATE=\"\""})->spec.environment.at("RATE"), "");
+  for (const char* wrong :
+       {"priority", "=3", "tasks.nothing.nodes=1", "name.x=1", "tasks.sweep.count=", "environment.RATE= "})
     EXPECT_FALSE(parse_job_file(example, "job.yaml", {wrong})) << wrong;
 }
 
@@ -77,6 +79,12 @@ TEST(JobFile, SaysWhatIsWrongAndWhere) {
   const Row rows[] = {
       {"tasks:\n  - name: a\n    comand: x\n", "job.yaml line 3: unknown key 'comand' in tasks[0]",
        "'command'"},
+      {"tasks:\n  - name: a\n    command: x\n    gpus: 1\n",
+       "job.yaml line 4: unknown key 'gpus' in tasks[0]", "write resources: {gpus: ...}"},
+      {"name: a\nxyzzy: 1\n", "unknown key 'xyzzy'",
+       "the keys here are environment, max_nodes, max_parallel_tasks, max_wall_time, name, pool, priority, "
+       "retries, "
+       "source, stop_grace, tags, tasks, workdir"},
       {"nmae: x\ntasks: []\n", "line 1: unknown key 'nmae'", "'name'"},
       {"tasks:\n  - name: a\n    command: x\n    nodes: many\n",
        "line 4: tasks[0].nodes should be a whole number", ""},
@@ -86,7 +94,9 @@ TEST(JobFile, SaysWhatIsWrongAndWhere) {
       {"tasks:\n  - name: a\n    command: []\n", "task a has an empty command", "command:"},
       {"tasks:\n  - name: a\n", "task a has an empty command", "command:"},
       {"tasks:\n  - name: a\n    command: x\n    depends_on: [b]\n",
-       "task a depends on b, which does not exist", "tasks of this job are a"},
+       "job.yaml line 4: task a depends on b, which does not exist", "tasks of this job are a"},
+      {"tasks:\n  - {name: fetch, command: x}\n  - {name: b, command: x, depends_on: [fecth]}\n",
+       "job.yaml line 3: task b depends on fecth, which does not exist", "did you mean 'fetch'?"},
       {"tasks:\n  - {name: a, command: x, depends_on: b}\n  - {name: b, command: x, depends_on: c}\n  - "
        "{name: c, command: x, depends_on: a}\n",
        "circle: a -> b -> c -> a", ""},
@@ -100,7 +110,8 @@ TEST(JobFile, SaysWhatIsWrongAndWhere) {
       {"priority: 2000\ntasks: [{name: a, command: x}]\n",
        "priority should be a whole number from -1000 to 1000", ""},
       {"- just\n- a list\n", "should be a map", ""},
-      {"a: [1, 2\n", "line", "YAML"},
+      {"a: [1, 2\n", "job.yaml line 2, column 1: a list that begins with [ is not closed", "]"},
+      {"a: b: c\n", "job.yaml line 1, column 5: a second ': ' in one line\na: b: c\n    ^", "quotes"},
       {"name: \"\xff\xfe\"\n", "not valid UTF-8", ""},
       {"a: 1\na: 2\n", "stands twice", ""},
       {"tasks: [{name: a, command: x, workdir: here}]\n", "not an absolute path", ""},
@@ -113,6 +124,58 @@ TEST(JobFile, SaysWhatIsWrongAndWhere) {
     EXPECT_NE(file.error().what.find(row.what), std::string::npos) << file.error().what;
     EXPECT_NE(file.error().hint.find(row.hint), std::string::npos) << file.error().hint;
   }
+}
+
+TEST(JobFile, UnclosedQuoteIsRefusedAtItsLine) {
+  struct Row {
+    const char* rule;
+    const char* text;
+    const char* what;  // empty: it is accepted
+  };
+  const Row rows[] = {
+      {"the next task is not taken for text",
+       "tasks:\n  - name: a\n    command: \"echo a\n  - name: b\n    command: \"echo b\"\n",
+       "job.yaml line 3, column 14: the text that begins here with \" is not closed before line 4"},
+      {"a key of the same task", "tasks:\n  - name: a\n    command: 'echo a\n    nodes: 2\n",
+       "line 3, column 14"},
+      {"to the end of the file", "tasks:\n  - name: a\n    command: \"echo a\n",
+       "line 3, column 14: the text that"},
+      {"in a list", "tasks:\n  - name: a\n    command: [sh, -c, \"echo]\n    nodes: 1\n",
+       "line 3, column 23"},
+      {"a text of several lines", "tasks:\n  - name: a\n    command: \"echo\n      and more\"\n", ""},
+      {"quotes inside plain text", "tasks:\n  - name: a\n    command: echo \"a, 'b\n    nodes: 1\n", ""},
+      {"a block", "tasks:\n  - name: a\n    command: |\n      echo \"\n      \"x\n    nodes: 1\n", ""},
+      {"a comment", "tasks:\n  - name: a  # don't\n    command: x  # \"\n", ""},
+      {"escapes", "tasks:\n  - name: a\n    command: \"a \\\" b\"\n    environment: {X: 'it''s'}\n", ""},
+      {"JSON", "{\"tasks\":[{\"name\":\"a\",\"command\":\"echo a, \\\"b\"}]}\n", ""},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.rule);
+    const auto file = parse_job_file(row.text, "job.yaml");
+    if (*row.what == '\0') {
+      EXPECT_TRUE(file) << file.error().what;
+      continue;
+    }
+    ASSERT_FALSE(file);
+    EXPECT_NE(file.error().what.find(row.what), std::string::npos) << file.error().what;
+  }
+}
+
+TEST(JobFile, UnknownPlaceholdersAreRefused) {
+  const auto parse = [](const std::string& command) {
+    return parse_job_file("tasks:\n  - name: a\n    command: " + command + "\n", "job.yaml");
+  };
+  const auto wrong = parse("[train, '--rank={rnk}']");
+  ASSERT_FALSE(wrong);
+  EXPECT_TRUE(wrong.error().what.starts_with(
+      "job.yaml line 3: there is no placeholder {rnk}\nthe placeholders are rank,"))
+      << wrong.error().what;
+  EXPECT_EQ(wrong.error().hint, "did you mean {rank}? {{rnk}} is a literal {rnk}");
+  EXPECT_FALSE(parse("awk '{print}' x"));
+  for (const char* fine :
+       {"train {rank} {world_size} {ps_hosts}", "echo {{rnk}}", "echo ${home}", "find . -exec ls {} +",
+        "|\n      docker ps --format '{{.ID}}'", "|\n      echo {a,b} '{\"x\": 1}' {Big}"})
+    EXPECT_TRUE(parse(fine)) << fine;
 }
 
 TEST(JobFile, IsUtf8AndNothingElse) {

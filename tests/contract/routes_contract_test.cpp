@@ -12,7 +12,7 @@
 namespace slipway {
 namespace {
 
-struct NoEffects final : control::Effects {
+struct NoEffects final : control::OutputHandler {
   void carry_out(control::Outputs, const control::Controller&) override {}
   void cut_all_sessions(const std::string&) override {}
 };

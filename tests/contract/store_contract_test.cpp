@@ -1,11 +1,13 @@
-// One suite over every home of the Store port.
+// One suite over every implementation of the Store and ReadStore ports.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <thread>
 
 #include "base/file.h"
+#include "store/database.h"
 #include "store/memory.h"
 #include "store/sqlite.h"
 
@@ -30,11 +32,13 @@ class StoreContract : public testing::TestWithParam<Home> {
     reopen();
   }
   void TearDown() override {
+    reader_.reset();
     store_.reset();
     std::filesystem::remove_all(folder_);
   }
   void reopen() {
     if (store_ && !GetParam().keeps) return;
+    reader_.reset();
     store_.reset();
     store_ = GetParam().open(folder_);
     ASSERT_NE(store_, nullptr);
@@ -44,8 +48,15 @@ class StoreContract : public testing::TestWithParam<Home> {
     ASSERT_TRUE(saved) << saved.error().what;
   }
 
+  // What the threads beside the control thread read with.
+  control::ReadStore& reads() {
+    if (!reader_) reader_ = store_->open_reader().value();
+    return *reader_;
+  }
+
   std::string folder_;
   std::unique_ptr<Store> store_;
+  std::shared_ptr<control::ReadStore> reader_;
 };
 
 TimePoint at(std::int64_t seconds) { return TimePoint(std::chrono::seconds(seconds)); }
@@ -107,7 +118,10 @@ TEST_P(StoreContract, GivesBackWhatWasSaved) {
       .instance = "abc",
       .host = "here",
       .local = true,
-      .total = {1000, 5, 1},
+      .total = {1000, 5, 2},
+      .gpu_indices = {1, 3},
+      .cpu_limit = "affinity",
+      .cpu_limit_reason = "no cgroup",
       .state = NodeState::busy,
       .reason = "why",
       .notes = {"one", "two"},
@@ -135,8 +149,8 @@ TEST_P(StoreContract, GivesBackWhatWasSaved) {
   EXPECT_EQ(loaded->jobs[0].job, changes.jobs_new[0].job);
   ASSERT_EQ(loaded->jobs[0].tasks.size(), 2u);
   EXPECT_EQ(loaded->jobs[0].tasks[1].depends_on, std::vector<std::string>{"prepare"});
-  EXPECT_EQ(store_->job_spec(JobId{7}, 100).value(), changes.jobs_new[0].spec);
-  EXPECT_EQ(store_->task_spec(JobId{7}, 1).value(), changes.jobs_new[0].spec.tasks[1]);
+  EXPECT_EQ(reads().job_spec(JobId{7}, 100).value(), changes.jobs_new[0].spec);
+  EXPECT_EQ(reads().task_spec(JobId{7}, 1).value(), changes.jobs_new[0].spec.tasks[1]);
 }
 
 TEST_P(StoreContract, KeepsThePastOfPools) {
@@ -166,10 +180,10 @@ TEST_P(StoreContract, KeepsThePastOfPools) {
   later.samples.push_back(sample);
   save(later);
   reopen();
-  const auto history = store_->pool_history("default", "lab", 4);
+  const auto history = reads().pool_history("default", "lab", 4);
   ASSERT_TRUE(history);
   EXPECT_EQ(*history, std::vector<PoolMoment>(changes.moments.end() - 4, changes.moments.end()));
-  EXPECT_TRUE(store_->pool_history("default", "other", 4)->empty());
+  EXPECT_TRUE(reads().pool_history("default", "other", 4)->empty());
   EXPECT_EQ(store_->load()->samples, later.samples);
 
   Changes next_day;
@@ -181,7 +195,7 @@ TEST_P(StoreContract, KeepsThePastOfPools) {
   gone.pools_removed.emplace_back("default", "lab");
   save(gone);
   EXPECT_TRUE(store_->load()->samples.empty());
-  EXPECT_TRUE(store_->pool_history("default", "lab", 4)->empty());
+  EXPECT_TRUE(reads().pool_history("default", "lab", 4)->empty());
 }
 
 TEST_P(StoreContract, KeepsWhatWasUsed) {
@@ -212,15 +226,15 @@ TEST_P(StoreContract, KeepsWhatWasUsed) {
   EXPECT_EQ(loaded->pool_usage.front().meter, meter);
   EXPECT_EQ(loaded->jobs.front().usage, meter);
   EXPECT_EQ(loaded->jobs.front().job.max_parallel_tasks, 7u);
-  EXPECT_EQ(store_->job_usage(JobId{1}).value(), meter);
-  EXPECT_EQ(store_->job_usage(JobId{2}).value(), UsageMeter{});
+  EXPECT_EQ(reads().job_usage(JobId{1}).value(), meter);
+  EXPECT_EQ(reads().job_usage(JobId{2}).value(), UsageMeter{});
   Changes gone;
   gone.pools_removed = {{"default", "lab"}};
   gone.jobs_removed = {JobId{1}};
   save(gone);
   EXPECT_TRUE(store_->load()->shares.empty());
   EXPECT_TRUE(store_->load()->pool_usage.empty());
-  EXPECT_EQ(store_->job_usage(JobId{1}).value(), UsageMeter{});
+  EXPECT_EQ(reads().job_usage(JobId{1}).value(), UsageMeter{});
 }
 
 TEST_P(StoreContract, LoadsWhatLivesAndLeavesWhatEnded) {
@@ -261,7 +275,7 @@ TEST_P(StoreContract, LoadsWhatLivesAndLeavesWhatEnded) {
   ASSERT_EQ(loaded->jobs[0].live.size(), 1u);
   EXPECT_EQ(loaded->jobs[0].live[0], later.tasks[2]);
   EXPECT_EQ(loaded->jobs[0].attempts, later.attempts);
-  EXPECT_EQ(store_->job(JobId{1}).value().value(), ended);
+  EXPECT_EQ(reads().job(JobId{1}).value().value(), ended);
 }
 
 TEST_P(StoreContract, ListsTheAttemptsOfAJobPageByPage) {
@@ -278,7 +292,7 @@ TEST_P(StoreContract, ListsTheAttemptsOfAJobPageByPage) {
   std::vector<AttemptKey> found;
   std::optional<AttemptKey> after;
   for (std::size_t size = 5; size == 5;) {
-    const auto page = store_->job_attempts(JobId{1}, after, 5);
+    const auto page = reads().job_attempts(JobId{1}, after, 5);
     ASSERT_TRUE(page);
     size = page->size();
     for (const AttemptRecord& attempt : *page) found.push_back(attempt.key);
@@ -293,7 +307,7 @@ TEST_P(StoreContract, GivesTheAttemptsOfSeveralTasksInTheOrderAsked) {
   const AttemptKey first{{JobId{1}, 0, 0}, 1}, second{{JobId{1}, 0, 0}, 2}, other{{JobId{3}, 0, 0}, 1};
   for (const AttemptKey& key : {first, second, other}) changes.attempts.emplace_back().key = key;
   save(changes);
-  const auto found = store_->attempts_of({{JobId{3}, 0, 0}, {JobId{2}, 0, 0}, {JobId{1}, 0, 0}});
+  const auto found = reads().attempts_of({{JobId{3}, 0, 0}, {JobId{2}, 0, 0}, {JobId{1}, 0, 0}});
   ASSERT_TRUE(found);
   std::vector<std::vector<AttemptKey>> keys;
   for (const auto& attempts : *found) {
@@ -325,8 +339,8 @@ TEST_P(StoreContract, ListsTasksWithAndWithoutRecords) {
   save(changes);
   const auto names = [&](const control::TaskQuery& query) {
     std::string all;
-    const auto page = store_->tasks(JobId{1}, query);
-    for (const TaskRecord& task : *page) all += task.name + ":" + std::string(to_string(task.state)) + " ";
+    const auto page = reads().tasks(JobId{1}, query);
+    for (const auto& [task, nodes] : *page) all += task.name + ":" + std::string(to_string(task.state)) + " ";
     return all;
   };
   EXPECT_EQ(
@@ -339,10 +353,10 @@ TEST_P(StoreContract, ListsTasksWithAndWithoutRecords) {
   EXPECT_EQ(names({.state = TaskState::succeeded, .after = {}, .limit = 9}), "sweep[1]:succeeded ");
   EXPECT_EQ(names({.state = TaskState::queued, .after = TaskRef{JobId{1}, 1, 2}, .limit = 9}),
             "sweep[3]:queued sweep[4]:queued ");
-  EXPECT_EQ(store_->task(JobId{1}, "sweep[0]").value()->exit_code, 3);
-  EXPECT_EQ(store_->task(JobId{1}, "sweep[4]").value()->state, TaskState::queued);
+  EXPECT_EQ(reads().task(JobId{1}, "sweep[0]").value()->exit_code, 3);
+  EXPECT_EQ(reads().task(JobId{1}, "sweep[4]").value()->state, TaskState::queued);
   for (const char* absent : {"sweep", "sweep[5]", "prepare[0]", "nothing"})
-    EXPECT_FALSE(store_->task(JobId{1}, absent).value()) << absent;
+    EXPECT_FALSE(reads().task(JobId{1}, absent).value()) << absent;
 }
 
 TEST_P(StoreContract, JobsByKeyNameStateAndAge) {
@@ -350,12 +364,12 @@ TEST_P(StoreContract, JobsByKeyNameStateAndAge) {
   for (std::uint64_t id = 1; id <= 5; ++id) changes.jobs_new.push_back(new_job(id, id % 2 ? "odd" : "even"));
   changes.jobs_new[2].idempotency_key = "again";
   save(changes);
-  EXPECT_EQ(store_->job_by_key("default", "again").value(), JobId{3});
-  EXPECT_EQ(store_->job_by_key("other", "again").value(), std::nullopt);
+  EXPECT_EQ(reads().job_by_key("default", "again").value(), JobId{3});
+  EXPECT_EQ(reads().job_by_key("other", "again").value(), std::nullopt);
   const auto ids = [&](control::JobQuery query) {
     query.workspace = "default";
     std::string all;
-    const auto page = store_->jobs(query);
+    const auto page = reads().jobs(query);
     for (const JobRecord& job : *page) all += std::to_string(job.id.value()) + " ";
     return all;
   };
@@ -375,8 +389,8 @@ TEST_P(StoreContract, RemovedJobsLeaveNothingAndTheirIdsStayUsed) {
   removal.jobs_removed = {JobId{9}};
   save(removal);
   reopen();
-  EXPECT_FALSE(store_->job(JobId{9}).value());
-  EXPECT_TRUE(store_->tasks(JobId{9}, {}).value().empty());
+  EXPECT_FALSE(reads().job(JobId{9}).value());
+  EXPECT_TRUE(reads().tasks(JobId{9}, {}).value().empty());
   EXPECT_EQ(store_->load()->job_last, 9u);
 }
 
@@ -391,7 +405,7 @@ TEST_P(StoreContract, JobsByTag) {
   reopen();
   const auto ids = [&](const std::string& value, std::optional<JobId> after, std::uint32_t limit) {
     std::vector<std::uint64_t> found;
-    const auto page = store_->jobs({"default", {}, {}, {}, limit, {"set", value}, after});
+    const auto page = reads().jobs({"default", {}, {}, {}, limit, {"set", value}, after});
     for (const JobRecord& job : page.value()) {
       EXPECT_EQ(job.tags.at("body").size(), 5'003u);
       found.push_back(job.id.value());
@@ -430,8 +444,8 @@ TEST_P(StoreContract, KeepsFoldersDatastoresAndHowJobsEnded) {
   ASSERT_TRUE(loaded);
   EXPECT_EQ(loaded->folders, std::vector{folder});
   EXPECT_EQ(loaded->datastores, std::vector{store});
-  EXPECT_EQ(store_->job(JobId{1}).value()->end, EndReason::preparation_failed);
-  EXPECT_EQ(store_->job(JobId{1}).value()->exit_code, 3);
+  EXPECT_EQ(reads().job(JobId{1}).value()->end, EndReason::preparation_failed);
+  EXPECT_EQ(reads().job(JobId{1}).value()->exit_code, 3);
 }
 
 TEST_P(StoreContract, EventsInOrder) {
@@ -451,12 +465,103 @@ TEST_P(StoreContract, EventsInOrder) {
   }
   save(changes);
   reopen();
-  EXPECT_EQ(store_->events({.workspace = "default", .job = {}, .after = 4, .limit = 9}).value(),
+  EXPECT_EQ(reads().events({.workspace = "default", .job = {}, .after = 4, .limit = 9}).value(),
             (std::vector<EventRecord>{changes.events[4], changes.events[5]}));
-  EXPECT_EQ(store_->events({.workspace = "default", .job = JobId{1}, .after = 0, .limit = 2}).value(),
+  EXPECT_EQ(reads().events({.workspace = "default", .job = JobId{1}, .after = 0, .limit = 2}).value(),
             (std::vector<EventRecord>{changes.events[0], changes.events[2]}));
-  EXPECT_TRUE(store_->events({.workspace = "other", .job = {}, .after = 0, .limit = 9}).value().empty());
+  EXPECT_TRUE(reads().events({.workspace = "other", .job = {}, .after = 0, .limit = 9}).value().empty());
   EXPECT_EQ(store_->load()->event_last, 6u);
+}
+
+TEST_P(StoreContract, TasksCarryTheNodesOfTheirLastAttempt) {
+  Changes changes;
+  changes.jobs_new = {new_job(1)};
+  changes.groups.push_back({JobId{1}, 1, 2, TaskState::queued, {.queued = 3, .succeeded = 1, .failed = 1}});
+  for (std::uint32_t index : {0u, 1u})
+    changes.tasks.push_back({.ref = {JobId{1}, 1, index},
+                             .name = task_name("sweep", index),
+                             .state = index == 0 ? TaskState::failed : TaskState::running,
+                             .attempts = 2 - index});
+  const auto attempt = [&](std::uint32_t index, std::uint32_t number, std::vector<std::string> nodes) {
+    AttemptRecord& record = changes.attempts.emplace_back();
+    record.key = {{JobId{1}, 1, index}, number};
+    for (std::size_t n = 0; n < nodes.size(); ++n) record.nodes.push_back(NodeId{n + 1});
+    record.gpus.resize(nodes.size());
+    record.node_names = std::move(nodes);
+  };
+  attempt(0, 1, {"old"});
+  attempt(0, 2, {"lab-1", "lab-2"});
+  attempt(1, 1, {"lab-3"});
+  save(changes);
+  const auto nodes = [&](const control::TaskQuery& query) {
+    std::vector<std::vector<std::string>> all;
+    const auto page = reads().tasks(JobId{1}, query);
+    for (const TaskView& view : *page) all.push_back(view.nodes);
+    return all;
+  };
+  using Nodes = std::vector<std::vector<std::string>>;
+  EXPECT_EQ(nodes({}), (Nodes{{}, {"lab-1", "lab-2"}, {"lab-3"}, {}, {}, {}}));
+  EXPECT_EQ(nodes({.state = TaskState::failed, .after = {}, .limit = 9}), (Nodes{{"lab-1", "lab-2"}}));
+  EXPECT_EQ(nodes({.state = TaskState::running, .after = {}, .limit = 9}), (Nodes{{"lab-3"}}));
+
+  const auto specs = reads().task_specs(JobId{1}, 0, 9).value();
+  ASSERT_EQ(specs.size(), 1u);  // only what has had an attempt
+  EXPECT_EQ(specs.at(1), changes.jobs_new[0].spec.tasks[1]);
+}
+
+TEST_P(StoreContract, FindsTheNewestJobWithATag) {
+  Changes changes;
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    changes.jobs_new.push_back(new_job(id));
+    changes.jobs_new.back().job.tags = {{"set", id < 3 ? "a" : "b"}};
+  }
+  save(changes);
+  EXPECT_EQ(reads().job_by_tag("default", "set", "a").value()->id, JobId{2});
+  EXPECT_FALSE(reads().job_by_tag("default", "set", "c").value());
+  EXPECT_FALSE(reads().job_by_tag("other", "set", "a").value());
+}
+
+TEST_P(StoreContract, FoldersByPrefixAndDatastoresByName) {
+  Changes changes;
+  for (const char* path : {"a", "a/b", "a/b/c", "ab", "b/\u00fc", "b/x"})
+    changes.folders.push_back({"default", path, {{"name", path}}, at(1), at(2)});
+  changes.folders.push_back({"other", "a/b", {}, at(1), at(2)});
+  for (const char* name : {"two", "one"}) changes.datastores.push_back({"default", name, "", "", "", at(3)});
+  save(changes);
+  const auto paths = [&](const std::string& prefix) {
+    std::vector<std::string> all;
+    const auto found = reads().folders("default", prefix);
+    for (const FolderRecord& folder : *found) all.push_back(folder.path);
+    return all;
+  };
+  EXPECT_EQ(paths("a/"), (std::vector<std::string>{"a/b", "a/b/c"}));
+  EXPECT_EQ(paths("b/"), (std::vector<std::string>{"b/x", "b/\u00fc"}));
+  EXPECT_EQ(paths("").size(), 6u);
+  EXPECT_EQ(reads().folder("default", "a/b").value()->tags.at("name"), "a/b");
+  EXPECT_FALSE(reads().folder("default", "a/").value());
+  const auto datastores = reads().datastores("default").value();
+  ASSERT_EQ(datastores.size(), 2u);
+  EXPECT_EQ(datastores[0].name, "one");
+  EXPECT_TRUE(reads().datastore("default", "two").value());
+  EXPECT_FALSE(reads().datastore("other", "two").value());
+}
+
+TEST_P(StoreContract, AReadSeesOneTurnWhileTheNextIsSaved) {
+  Changes first;
+  first.jobs_new = {new_job(1)};
+  save(first);
+  const auto count = [&] { return reads().jobs({.workspace = "default"}).value().size(); };
+  ASSERT_TRUE(reads().begin());
+  EXPECT_EQ(count(), 1u);
+  std::jthread writer([&] {
+    Changes second;
+    second.jobs_new = {new_job(2), new_job(3)};
+    save(second);  // waits for the reader, or does not: that is up to the store
+  });
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(count(), 1u);
+  reads().end();
+  writer.join();
+  EXPECT_EQ(count(), 3u);
 }
 
 Home sqlite_home() {
@@ -471,46 +576,6 @@ Home memory_home() {
 }
 INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::Values(sqlite_home(), memory_home()),
                          [](const auto& home) { return home.param.name; });
-
-class SqliteFile : public testing::Test {
- protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/slipway-db-XXXXXX";
-    folder_ = mkdtemp(pattern);
-    path_ = folder_ + "/slipway.db";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string folder_, path_;
-};
-
-TEST_F(SqliteFile, WhatIsNoDatabaseIsRefusedAndLeftAlone) {
-  const std::string garbage(20'000, 'x');
-  ASSERT_TRUE(write_file_durably(path_, garbage));
-  const auto store = store::open_sqlite(path_);
-  ASSERT_FALSE(store);
-  EXPECT_NE(store.error().what.find("cannot be used"), std::string::npos) << store.error().what;
-  EXPECT_EQ(read_file(path_).value(), garbage);
-}
-
-TEST_F(SqliteFile, ADamagedPageIsSeenAtTheStart) {
-  { ASSERT_TRUE(store::open_sqlite(path_)); }
-  std::string bytes = read_file(path_).value();
-  for (std::size_t i = 4096; i < std::min<std::size_t>(bytes.size(), 40'000); ++i)
-    bytes[i] = static_cast<char>(i * 7);
-  ASSERT_TRUE(write_file_durably(path_, bytes));
-  const auto store = store::open_sqlite(path_);
-  EXPECT_FALSE(store);
-}
-
-TEST_F(SqliteFile, ANewerOneIsRefused) {
-  { ASSERT_TRUE(store::open_sqlite(path_)); }
-  std::string bytes = read_file(path_).value();
-  bytes[63] = 99;  // user_version, big-endian at offset 60
-  ASSERT_TRUE(write_file_durably(path_, bytes));
-  const auto store = store::open_sqlite(path_);
-  ASSERT_FALSE(store);
-  EXPECT_NE(store.error().what.find("newer Slipway"), std::string::npos) << store.error().what;
-}
 
 }  // namespace
 }  // namespace slipway

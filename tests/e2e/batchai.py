@@ -37,8 +37,8 @@ with open(os.path.join(notes, str(os.getpid())), "w") as file:
 
 
 def unpacked(text):
-    """What the stand-ins said in a file, in its order."""
-    return [json.loads(zlib.decompress(base64.b64decode(said))) for said in re.findall(r"seen:(\S+)", text)]
+    """What the test programs printed in a file, in its order."""
+    return [json.loads(zlib.decompress(base64.b64decode(printed))) for printed in re.findall(r"seen:(\S+)", text)]
 
 
 def commands_without_engines(folder):
@@ -77,11 +77,11 @@ class BatchAiService(Service):
 
     def az(self, *words, **options):
         """`slipway batchai WORDS…`; what it prints as JSON."""
-        said = self.ok("batchai", *words, **options).out
-        return json.loads(said) if said.strip() else None
+        output = self.ok("batchai", *words, **options).out
+        return json.loads(output) if output.strip() else None
 
     def store(self, name, *path):
-        """The folder behind a share (lab.file.logs), a container (lab.blob.data) or a file server (nfs.main.nas)."""
+        """The folder of a share (lab.file.logs), a container (lab.blob.data) or a file server (nfs.main.nas)."""
         return pathlib.Path(self.data, "workspaces", "default", "datastores", name, *path)
 
     def put(self, name, path, text):

@@ -1,7 +1,7 @@
 """What every end-to-end test stands on: a real service in a folder of its own, and ways to ask it and hurt it.
 
 A test waits on conditions (`wait_until`), never on time. Every service has its own data folder, whose name is
-in the environment of all that it starts; so at the end we can tell, and kill by pid, what should not be there.
+in the environment of all that it starts; so at the end leftovers are found and killed by pid.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Kills the service, agents and keepers at random moments and checks a ledger that the tasks write themselves.
 
 Every process of a task appends `start JOB TASK ATTEMPT RANK` to one file when it begins and `end … CODE` before
-it exits. At the end the ledger and the API's records have to tell the same story.
+it exits. At the end the ledger and the API's records have to agree.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import time
 
 from harness import TERMINAL, Service, wait_until
 
-# Fails once by its own fault where it is told to, which one retry has to make good however often nodes die.
+# Fails once where it is asked to; one retry has to be enough however often nodes are lost.
 SCRIPT = r"""
 me="$SLIPWAY_JOB_ID $SLIPWAY_TASK_NAME $SLIPWAY_ATTEMPT $SLIPWAY_RANK"
 echo "start $me" >> "$LEDGER"
@@ -66,7 +66,7 @@ class Rounds:
         delay = self.random.uniform(0, 0.6)
         submitting = threading.Thread(target=self.submit, args=(key, spec))
         submitting.start()
-        time.sleep(delay)  # the random moment; nothing is waited for by it
+        time.sleep(delay)  # a random delay; nothing is waited for by it
         self.kill(target)
         submitting.join()
         self.make_whole()
@@ -214,7 +214,7 @@ class Rounds:
                         problems.append(f"{where} rank {rank} wrote ends {ends[key]}, not {attempt['exit_code']}")
             failures += attempt["end"] == "exited" and attempt["exit_code"] != 0
         if bad and failures != 2:
-            problems.append(f"{job}/{name} failed by its own fault {failures} times; with one retry it should be 2")
+            problems.append(f"{job}/{name} failed {failures} times; with one retry it should be 2")
         if failures != task["retries_used"] + bad:
             problems.append(f"{job}/{name} used {task['retries_used']} retries for {failures} failures of its own")
         last = history[-1] if history else {}

@@ -29,7 +29,7 @@ def routes():
 
 class Contract(SharedServiceCase):
     def known(self, method, path):
-        """Whether there is such a route, told from the answer to it."""
+        """Whether there is such a route, by the answer to a request."""
         body = "{" if method in ("POST", "PUT", "PATCH") else None  # broken on purpose: nothing must happen
         answer = self.s.ask(method, path, body=body, headers={"Content-Type": "application/json"} if body else {})
         if answer.status == 405:
@@ -57,9 +57,9 @@ class Contract(SharedServiceCase):
         self.s.wait_for(submitted)
         job_fields = "id name workspace pool priority state reason submitted_by source submitted_at started_at ended_at tasks"
         task_fields = "job name state attempts retries_used exit_code signal reason not_before nodes"
-        attempt = "attempt nodes placed_at started_at ended_at end exit_code signal rank detail memory_peak cpu_time processes"
-        node = "name pool workspace state reason address host local shares_storage cores memory gpus used running notes created_at changed_at"
-        pool = "name workspace provisioner nodes cores_per_node memory_per_node overcommit lost_after created_at notes"
+        attempt = "attempt nodes gpus placed_at started_at ended_at end exit_code signal rank detail memory_peak cpu_time processes"
+        node = "name pool workspace state reason address host local shares_storage cores memory gpus gpu_indices gpus_granted cpu_limit cpu_limit_reason used running notes created_at changed_at"
+        pool = "name workspace provisioner nodes cores_per_node memory_per_node gpus_per_node cpu_limit overcommit lost_after created_at notes"
         for path, fields, of_list in [
             (f"/v1/jobs/{submitted}", job_fields + " spec", False), ("/v1/jobs", job_fields, True),
             (f"/v1/jobs/{submitted}/tasks", task_fields, True),

@@ -96,7 +96,7 @@ class JobFiles(SharedServiceCase):
             self.assertIn(self.s.run("pool", "create", "--", name).code, (1, 2), name)
         self.assertEqual(self.s.ask("POST", "/v1/pools", body={"name": "a/b", "nodes": 0}).status, 400)
 
-    def test_unknown_things(self):
+    def test_unknown_names(self):
         self.refuse("pool: lba\n" + TASK, "there is no pool lba", "lab")
         for command in (["job", "show", "job_999"], ["job", "show", "nothing"], ["job", "wait", "job_999"], ["job", "cancel", "job_999"],
                         ["job", "why", "job_999"], ["logs", "job_999"], ["task", "list", "job_999"], ["files", "list", "job_999/a"],
@@ -168,7 +168,7 @@ class JobFiles(SharedServiceCase):
         self.s.refused("job", "submit", "/no/such/file.yaml", says="/no/such/file.yaml")
 
 
-class Abuse(SlipwayCase):
+class HostileClients(SlipwayCase):
     def test_two_hundred_mebibytes_of_garbage_headers(self):
         s = self.service()
         for piece in ((b"X-Garbage: " + b"y" * 4083 + b"\r\n") * 16, os.urandom(65536)):
@@ -254,7 +254,7 @@ class FullDisk(SlipwayCase):
                 file.write(b"x" * 4096)
         body = job(shell("a", "true", environment={"X": "y" * 20_000}), name="refused")
         answer = None
-        for _ in range(50):  # the write-ahead log may have room of its own for a few
+        for _ in range(50):  # the write-ahead log may have free space for a few
             answer = s.ask("POST", "/v1/jobs", body=body)
             if answer.status == 503:
                 break
@@ -280,7 +280,7 @@ class FullDisk(SlipwayCase):
         s.close = lambda: None
 
 
-class Start(SlipwayCase):
+class ServiceStart(SlipwayCase):
     def test_a_second_up_names_the_pid(self):
         s = self.service()
         ran = s.refused("up", "--listen", "127.0.0.1:0", "--detach", says=[str(s.pid), s.data])

@@ -1,4 +1,4 @@
-"""What the Batch AI face answers, by plain HTTP: what no SDK lets one send, and who may see what."""
+"""The Batch AI compatibility API over plain HTTP: requests that no SDK sends, and access rules."""
 
 import glob
 import json
@@ -36,7 +36,7 @@ ROUTES = [
 ]
 
 
-class Face(SharedServiceCase):
+class BatchAiApi(SharedServiceCase):
     pool_nodes = 0
 
     def ask(self, method, path, body=None, status=200, code=None, **options):
@@ -62,7 +62,7 @@ class Face(SharedServiceCase):
                                "stdOutErrPathPrefix": "$AZ_BATCHAI_MOUNT_ROOT",
                                "customToolkitSettings": {"commandLine": "true"}, **more}}
 
-    def test_every_route_wants_a_token_and_says_so_in_azures_words(self):
+    def test_every_route_needs_a_token_and_answers_as_azure_does(self):
         for method, path in ROUTES:
             for token in (None, "wrong"):
                 with self.subTest(route=f"{method} {path}", token=token):
@@ -101,7 +101,7 @@ class Face(SharedServiceCase):
         answer = self.s.ask("GET", path + "?api-version=2030-01-01")
         self.assertEqual((answer.status, answer.json["error"]["code"]), (400, "NoRegisteredProviderFound"))
 
-    def test_what_is_not_there(self):
+    def test_missing_resources_are_not_found(self):
         path = self.workspace("empty")
         self.ask("PUT", path + "/experiments/e")
         for method, tail, code in (("GET", "/clusters/c", "ClusterNotFound"), ("PATCH", "/clusters/c", "ClusterNotFound"),
@@ -177,7 +177,7 @@ class Face(SharedServiceCase):
         other = self.job(path, secrets=[{"name": "S", "value": "two"}])
         self.ask("PUT", path + "/experiments/e/jobs/j", other, 409, "JobAlreadyExists")
 
-    def test_no_secret_comes_back_or_lies_in_the_open(self):
+    def test_secrets_are_neither_returned_nor_stored_in_plain_text(self):
         path = self.workspace("secrets")
         cluster = json.loads(json.dumps(CLUSTER))
         cluster["properties"]["userAccountSettings"]["adminUserPassword"] = "sesame-1"
@@ -199,7 +199,7 @@ class Face(SharedServiceCase):
             with open(f"{self.s.data}/{name}", "rb") as file:
                 self.assertNotIn(b"sesame", file.read())
 
-    def test_old_shapes_go_to_the_workspace_default(self):
+    def test_old_paths_use_the_default_workspace(self):
         self.ask("PUT", GROUP + "/clusters/old", CLUSTER)
         shown = self.ask("GET", GROUP + "/workspaces/default/clusters/old").json
         self.assertEqual(shown["name"], "old")
@@ -221,7 +221,7 @@ class Face(SharedServiceCase):
         self.assertEqual(job["executionInfo"]["errors"][0]["code"], "JobTerminated")
         self.assertNotIn("exitCode", job["executionInfo"])
 
-    def test_a_job_that_waits_is_terminated(self):
+    def test_queued_job_is_terminated(self):
         path = self.workspace("waits")
         self.ask("PUT", path + "/clusters/c", CLUSTER)
         self.ask("PUT", path + "/experiments/e")
@@ -254,12 +254,12 @@ class Face(SharedServiceCase):
         self.assertEqual(error["code"], "FailedStartingContainer")
         self.assertIn({"name": "imageName", "value": "localhost:1/there/is/none:1"}, error["details"])
 
-    def test_operations_that_nobody_knows(self):
+    def test_unknown_operations(self):
         self.ask("GET", "/subscriptions/lab/providers/Microsoft.BatchAI/locations/local/operationresults/none", None, 404)
         self.assertEqual(self.s.ask("GET", "/batchai/download/1/2/3/4/5/6", token=None).status, 403)
         self.assertEqual(self.s.ask("GET", "/batchai/download/x", token=None).status, 404)
 
-    def test_deletions_go_on_after_a_restart(self):
+    def test_deletions_continue_after_a_restart(self):
         path = self.workspace("torn")
         self.ask("PUT", path + "/clusters/c", {"properties": {**CLUSTER["properties"],
                                                               "scaleSettings": {"manual": {"targetNodeCount": 1}}}})
@@ -271,7 +271,7 @@ class Face(SharedServiceCase):
         self.s.kill(*frozen, sig=signal.SIGSTOP)
         try:
             self.ask("PUT", path + "/experiments/e/jobs/j", self.job(path))
-            # Its streams are made when the keeper is told to start it: from then on nothing ends it but the keeper.
+            # Its streams are made when the keeper gets the request to start it: from then on nothing ends it but the keeper.
             wait_until(lambda: streams() - before)
             self.assertIn("operationresults", self.ask("DELETE", path, None, 202).headers["Azure-AsyncOperation"])
             self.assertEqual(self.ask("GET", path).json["properties"]["provisioningState"], "deleting")

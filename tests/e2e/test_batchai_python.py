@@ -7,13 +7,13 @@ import unittest
 import batchai_clients
 from harness import SlipwayCase
 
-SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "batchai_sdk", "life.py")
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "batchai_sdk", "lifecycle.py")
 WORDS = ("workspace fileserver cluster nodes login experiment job ended succeeded listed read jobs refused "
          "deleted").split()
 
 
 class Python(SlipwayCase):
-    def live(self, version, service):
+    def run_lifecycle(self, version, service):
         interpreter = batchai_clients.python(version)
         done = subprocess.run([interpreter, SCRIPT, service.url, service.token], capture_output=True, text=True,
                               timeout=200)
@@ -21,17 +21,17 @@ class Python(SlipwayCase):
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
 
     def test_version_2(self):
-        self.live("2.0.0", self.service())
+        self.run_lifecycle("2.0.0", self.service())
 
     def test_version_7(self):
-        self.live("7.0.0", self.service())
+        self.run_lifecycle("7.0.0", self.service())
 
     def test_both_where_everything_is_accepted_first(self):
         for version in ("2.0.0", "7.0.0"):
             with self.subTest(version=version):
                 service = self.service(start=False)
                 service.up(env={"SLIPWAY_BATCHAI_FORCE_202": "1"})
-                self.live(version, service)
+                self.run_lifecycle(version, service)
 
 
 if __name__ == "__main__":

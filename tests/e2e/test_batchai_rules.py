@@ -8,7 +8,7 @@ from batchai import BASE, EXPERIMENT, GROUP, SUBSCRIPTION, VERSION, WORKSPACE, B
 from harness import wait_until
 
 TEAM = "$AZ_BATCHAI_MOUNT_ROOT/team"
-# Exits as its role is told to (wk-1=3), waits for a signal where it is told nothing. Nobody ends before all have begun.
+# Exits with the code given for its role (wk-1=3), waits for a signal without one. No process exits before all have started.
 ROLES = """import os, signal, sys, time
 ends = dict(word.split("=") for word in sys.argv[2:])
 me = sys.argv[1] + "-" + os.environ["AZ_BATCHAI_TASK_INDEX"]
@@ -28,7 +28,7 @@ def gate(service, name):
     return f"until [ -e {path} ]; do sleep 0.02; done", lambda: open(path, "w").close()
 
 
-class Ends(BatchAiCase):
+class JobCompletion(BatchAiCase):
     """Who decides how a job of several processes ends."""
 
     @classmethod
@@ -76,7 +76,7 @@ class Ends(BatchAiCase):
         self.assertIn("no network", details["lastLines"])
         self.assertEqual(self.s.files("unprepared")["stderr-job_prep.txt"], "no network\n")
 
-    def test_a_container_without_an_engine_says_so_where_the_host_is_not_allowed(self):
+    def test_container_without_an_engine_fails_where_the_host_is_not_allowed(self):
         s = BatchAiService(variables={"SLIPWAY_BATCHAI_CONTAINERS": ""})
         self.addCleanup(s.close)
         s.cluster("c1", 1)
@@ -86,7 +86,7 @@ class Ends(BatchAiCase):
         self.assertIn("podman", details["Info"])
 
     @unittest.skipUnless(os.geteuid() == 0, "only root may mount")
-    def test_a_mount_that_fails_names_its_command_and_its_words(self):
+    def test_failed_mount_reports_its_command_and_output(self):
         self.s.custom("unmounted", "true", mountVolumes={"unmanagedFileSystems": [
             {"mountCommand": "mount -t nosuch nas.lan:/x", "relativeMountPath": "x"}]})
         code, details = self.error_of(self.s.wait_for_job("unmounted"))
@@ -95,7 +95,7 @@ class Ends(BatchAiCase):
         self.assertIn("failed with exit code 32: mount: ", details["Info"])
 
 
-class Turns(BatchAiCase):
+class QueueOrder(BatchAiCase):
     """One node: who is next, and how a job is stopped."""
 
     @classmethod
@@ -121,14 +121,14 @@ class Turns(BatchAiCase):
                        for name in ("third", "normal", "high", "normal-2"))
         self.assertEqual([name for _, name in order], ["high", "normal", "normal-2", "third"])
 
-    def test_time_is_up(self):
+    def test_max_wall_clock_time(self):
         self.s.custom("slow", "echo began; exec sleep 600", constraints={"maxWallClockTime": "PT1S"})
         job = self.s.wait_for_job("slow")
         self.assertEqual(self.error_of(job), ("JobTimedOut", {"maxWallClockTime": "PT1S"}))
         self.assertIsNone(job["executionInfo"]["exitCode"])
         self.assertEqual(self.s.files("slow")["stdout.txt"], "began\n")
 
-    def test_terminated_while_it_waits_runs_and_after(self):
+    def test_terminate_queued_running_and_ended_jobs(self):
         let_go = self.hold("holds")
         self.s.custom("waits", "true")
         self.s.ok("batchai", "job", "terminate", "-n", "waits", "-y")
@@ -148,7 +148,7 @@ class Turns(BatchAiCase):
         self.assertEqual(self.s.shown("done"), done)
 
 
-    def test_a_list_shows_jobs_as_they_show_themselves(self):
+    def test_list_and_get_agree(self):
         self.s.custom("listed-well", 'echo "\\"horovodSettings\\":{"', environmentVariables=[{"name": "A", "value": 'ä "b" \\'}])
         self.s.custom("listed-ill", "exit 2")
         self.s.wait_for_job("listed-well")
@@ -175,22 +175,22 @@ class LostNodes(BatchAiCase):
     def lose(self, name, times):
         """Lets the node under the job die so often, with all that runs on it."""
         for attempt in range(1, times + 1):
-            lines = wait_until(lambda: (text := self.said(name)).count("began") == attempt and text, what=f"attempt {attempt}")
+            lines = wait_until(lambda: (text := self.output(name)).count("began") == attempt and text, what=f"attempt {attempt}")
             self.assertEqual(lines, "began\n" * attempt)
             [keeper] = self.s.pids("keeper").values()
             self.s.kill(keeper)
 
-    def said(self, name):
+    def output(self, name):
         segment = self.s.shown(name)["jobOutputDirectoryPathSegment"]
         path = self.s.store("lab.file.team", segment, "stdouterr/stdout.txt")
         return path.read_text() if path.exists() else ""
 
-    def test_a_job_whose_node_is_lost_is_queued_again_and_goes_on_in_the_same_files(self):
+    def test_job_of_a_lost_node_is_requeued_and_appends_to_the_same_files(self):
         self.s.cluster("c1", 1)
         line, let_go = gate(self.s, "go")
         first = self.s.custom("again", f"echo began; {line}; echo $AZ_BATCHAI_PREV_OUTPUT_OUT",
                               outputDirectories=[{"id": "OUT", "pathPrefix": TEAM}])
-        wait_until(lambda: self.said("again"), what="the first attempt")
+        wait_until(lambda: self.output("again"), what="the first attempt")
         # More urgent work has the node first when it is back, so that the job can be seen waiting.
         urgent, let_urgent_go = gate(self.s, "urgent")
         self.s.custom("urgent", urgent, schedulingPriority="high")
@@ -199,7 +199,7 @@ class LostNodes(BatchAiCase):
         waits = self.s.shown("again")
         self.assertEqual((waits["executionState"], waits["executionInfo"]), ("queued", None))
         let_urgent_go()
-        wait_until(lambda: self.said("again").count("began") == 2, what="the second attempt")
+        wait_until(lambda: self.output("again").count("began") == 2, what="the second attempt")
         let_go()
         job = self.s.wait_for_job("again")
         self.assert_succeeded(job)
@@ -221,7 +221,7 @@ class LostNodes(BatchAiCase):
         self.assertIsNone(job["executionInfo"]["exitCode"])
 
 
-class Sizes(BatchAiCase):
+class ClusterSize(BatchAiCase):
     """Clusters that shrink under a job, and those that choose their size."""
 
     def cluster_of(self, name, option):
@@ -267,7 +267,7 @@ class Sizes(BatchAiCase):
         self.assert_succeeded(self.s.wait_for_job("waits"))
         self.assertEqual(self.s.wait_for_cluster("waits", leaving=0)["currentNodeCount"], 0)
 
-    def test_by_itself_up_for_jobs_and_down_when_idle(self):
+    def test_autoscale_grows_for_jobs_and_shrinks_when_idle(self):
         workspace = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.BatchAI/workspaces/quick"
         tags = {"location": "local", "tags": {"slipway.idleTimeoutSeconds": "1"}}
         self.assertEqual(self.s.ask("PUT", f"{workspace}?{VERSION}", body=tags).status, 200)
@@ -289,7 +289,7 @@ class Sizes(BatchAiCase):
         listed = self.s.az("job", "file", "list", "-w", "quick", "-j", "auto")
         self.assertIn(("stdout.txt", 3), [(file["name"], file.get("contentLength")) for file in listed])
 
-    def test_a_set_up_task_that_fails_says_where_why_and_what_it_last_said(self):
+    def test_failed_setup_task_reports_node_reason_and_last_lines(self):
         self.s.az("cluster", "create", "-n", "broken", "-s", "STANDARD_D2", "-t", 1, "-u", "ops", "-p", "pw-of-ops",
                   "--storage-account-name", "lab", "--afs-name", "team", "--afs-mount-path", "team",
                   "--setup-task", "echo no such disk >&2; exit 9", "--setup-task-output", TEAM)
@@ -304,7 +304,7 @@ class Sizes(BatchAiCase):
         self.assertEqual(self.s.wait_for_cluster("broken", unusable=0, leaving=0, preparing=0)["currentNodeCount"], 0)
 
 
-class Doors(BatchAiCase):
+class AccessControl(BatchAiCase):
     """Who is let in, and what nobody is shown."""
 
     routes = [
@@ -328,7 +328,7 @@ class Doors(BatchAiCase):
           for kind in ("operationresults", "operationstatuses")],
     ]
 
-    def test_no_token_opens_no_door(self):
+    def test_no_access_without_a_token(self):
         for verb, path in self.routes:
             for token in (None, "nonsense"):
                 answer = self.s.ask(verb, f"{path}?{VERSION}", body={} if verb in ("PUT", "PATCH") else None, token=token)
@@ -340,8 +340,8 @@ class Doors(BatchAiCase):
         self.s.wait_for_job("secretive")
         [link] = [file["downloadUrl"] for file in self.s.az("job", "file", "list", "-j", "secretive")
                   if file["name"] == "stdout.txt"]
-        wish = {"name": "ben", "role": "admin", "workspace": "elsewhere"}
-        other = self.s.ask("POST", "/v1/tokens", body=wish).json["token"]
+        request = {"name": "ben", "role": "admin", "workspace": "elsewhere"}
+        other = self.s.ask("POST", "/v1/tokens", body=request).json["token"]
         for path in (BASE, f"{BASE}/clusters/mine", f"{BASE}/experiments/{EXPERIMENT}",
                      f"{BASE}/experiments/{EXPERIMENT}/jobs/secretive"):
             self.assertEqual(self.s.ask("GET", f"{path}?{VERSION}", token=other).status, 404, path)

@@ -1,4 +1,4 @@
-"""@azure/arm-batchai 2.2.1, unmodified, goes through the whole life of Batch AI's resources."""
+"""@azure/arm-batchai 2.2.1, unmodified, runs the whole lifecycle of Batch AI's resources."""
 
 import json
 import os

@@ -276,7 +276,7 @@ class BlobSync(unittest.TestCase):
         os.remove(self.path("work/gone-here"))
         ran = self.ok("push", moved=3, says=("1 deleted", "0 conflicts"))  # here, new-here, gone-there-changed
         self.assertEqual(sorted(store.names()), ["both", "gone-there-changed", "here", "new-here", "new-there", "there", "touched"])
-        # The other folder has old versions of its own to send: what changed there is told.
+        # The other folder has old versions of its own to send: what changed there is reported.
         self.write("here", b"another version", "other")
         os.remove(self.path("other/there"))
         ran = self.ok("push", "other", moved=1, says=("here had changed on both sides; the folder's version won", "1 kept", "0 deleted"))
@@ -294,7 +294,7 @@ class BlobSync(unittest.TestCase):
         self.ok("push", moved=0, says="0 deleted")
         self.assertEqual(store.names(), before)
 
-    def test_nothing_leads_out(self):
+    def test_paths_outside_are_refused(self):
         store = self.azurite()
         self.write("ok", b"ok")
         os.mkdir(self.path("outside"))
@@ -310,7 +310,7 @@ class BlobSync(unittest.TestCase):
         self.ok("push", moved=0, says="0 deleted")  # a file that became a link was not removed
         self.assertEqual(sorted(store.names()), ["link/in", "ok"])
 
-    def test_a_store_that_means_no_good(self):
+    def test_malicious_store(self):
         """Names that lead out, over several pages, after two moments of weakness."""
         names = ["../escaped", "/tmp/escaped", "a/../../escaped", "a//b", "fine/one", "a\\b", "fine/two", ".slipway-part-1-1"]
         store = FakeStore(names)
@@ -324,7 +324,7 @@ class BlobSync(unittest.TestCase):
         self.refused("pull", url=store.url, says="arrived damaged")
         self.assertEqual(self.tree(), {})
 
-    def test_a_sync_that_is_killed(self):
+    def test_killed_sync_can_be_repeated(self):
         store = self.azurite()
         self.write("big", os.urandom(MIB) * 100)
         self.ok("push", moved=1)
@@ -338,7 +338,7 @@ class BlobSync(unittest.TestCase):
         self.ok("pull", "other")
         self.assertEqual(self.tree("other"), self.tree())
 
-    def test_says_what_is_wrong(self):
+    def test_errors_name_the_cause(self):
         store = self.azurite()
         os.mkdir(self.path("work"))
         wrong = base64.b64encode(b"another key").decode()
@@ -372,7 +372,7 @@ class BlobSync(unittest.TestCase):
         self.assertEqual(self.tree("other"), self.tree())
 
 
-class InJobs(unittest.TestCase):
+class DatastoresOfJobs(unittest.TestCase):
     """A container that a job mounts: brought before it, sent back after it."""
 
     def setUp(self):
@@ -401,7 +401,7 @@ class InJobs(unittest.TestCase):
         found = subprocess.run(["grep", "-rlas", KEY, self.service.data], stdout=subprocess.PIPE, text=True)
         self.assertEqual(found.stdout, "", "the key is nowhere in clear")
 
-    def test_a_store_that_is_away_is_named(self):
+    def test_unreachable_store_is_named(self):
         self.store.stop()
         id = self.job("true", interruptions_max=1)
         self.assertNotEqual(self.service.run("job", "wait", id).code, 0)
@@ -409,7 +409,7 @@ class InJobs(unittest.TestCase):
         self.assertEqual(shown["end"], "start_failed")
         self.assertIn(self.store.url(), shown["reason"])
 
-    def test_results_that_cannot_be_sent_are_a_failure(self):
+    def test_failed_upload_fails_the_task(self):
         go = os.path.join(self.base, "go")
         id = self.job(f"echo 1 > $SLIPWAY_MOUNTS/d/out; until [ -e {go} ]; do sleep 0.05; done")
         wait_until(lambda: self.service.get(f"/v1/jobs/{id}")["state"] == "running", what="the job")

@@ -139,7 +139,7 @@ class Commands(SharedServiceCase):
         self.assertEqual(data["state"], "succeeded")
         self.s.ok("run", "--retries", 1, "--", "sh", "-c", "[ $SLIPWAY_ATTEMPT = 2 ]")
 
-    def test_run_interrupted_says_how_to_go_on(self):
+    def test_interrupted_run_prints_how_to_resume(self):
         pidless = os.path.join(self.s.base, "interrupted")
         child = self.s.spawn("run", "--", "sh", "-c", f"echo begun; touch {pidless}; exec sleep 1000")
         self.assertEqual(read_line(child), b"begun\n")
@@ -148,7 +148,7 @@ class Commands(SharedServiceCase):
         text = err.decode()
         self.assertIn("slipway logs", text)
         self.assertIn("slipway job cancel", text)
-        def list_running():  # its output may be there before its node has said that it runs
+        def list_running():  # its output may be there before its node has reported it as running
             return self.s.ok("job", "list", "--state", "running", "-o", "quiet").out.split()
 
         wait_until(list_running, what="a running job")

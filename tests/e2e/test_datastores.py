@@ -30,7 +30,7 @@ class Datastores(SharedServiceCase):
         self.assertEqual(self.s.ask("DELETE", "/v1/datastores/faces/content?path=a").status, 204)
         self.assertEqual(self.s.ask("GET", "/v1/datastores/faces/content?path=a/b/c.bin").status, 404)
 
-    def test_nothing_leads_out(self):
+    def test_paths_outside_are_refused(self):
         self.put("walls")
         for path in ("../../x", "a/../../../token", "%2e%2e/token"):
             self.assertEqual(self.s.ask("GET", f"/v1/datastores/walls/content?path={path}").status, 403, path)
@@ -50,7 +50,7 @@ class Datastores(SharedServiceCase):
         for path in ("/v1/datastores/sealed", "/v1/datastores"):
             self.assertNotIn(b"topsecret", self.s.ask("GET", path).body)
 
-    def test_the_words_of_az(self):
+    def test_az_storage_commands(self):
         file = self.s.write("train-images-idx3-ubyte.gz", "bytes")
         self.s.ok("storage", "share", "create", "--name", "sample")
         self.s.ok("storage", "directory", "create", "--share-name", "sample", "--name", "mnist")

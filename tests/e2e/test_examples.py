@@ -33,7 +33,7 @@ class Examples(SharedServiceCase):
     pool_nodes = 3
 
     def train(self, text, data, chief):
-        """Runs an example to its end; gives what its chief said."""
+        """Runs an example to its end; returns the output of its chief."""
         ran = self.s.run("job", "submit", "-", "--wait", "-o", "quiet", "--set", f"environment.SLIPWAY_DATA={data}", input=text)
         job = ran.out.strip()
         self.assertEqual(ran.code, 0, f"{ran!r}\n{self.s.run('logs', f'{job}/train', '--stderr')!r}")
@@ -42,20 +42,20 @@ class Examples(SharedServiceCase):
         return self.s.log(job, "train", process=chief)
 
     def test_parameter_server(self):
-        said = self.train(example("mnist-ps.yaml", 300), "synthetic", chief=1)
-        self.assertIn("data: synthetic", said)
-        self.assertIn("2 workers", said)
-        self.assertRegex(said, r"done: 300 steps.* test accuracy 9\d\.\d\d %")
+        output = self.train(example("mnist-ps.yaml", 300), "synthetic", chief=1)
+        self.assertIn("data: synthetic", output)
+        self.assertIn("2 workers", output)
+        self.assertRegex(output, r"done: 300 steps.* test accuracy 9\d\.\d\d %")
 
     def test_all_reduce(self):
-        said = self.train(example("mnist-allreduce.yaml", 60), "synthetic", chief=0)
-        self.assertIn("2 workers", said)
-        self.assertRegex(said, r"done: 60 steps.* test accuracy \d")
+        output = self.train(example("mnist-allreduce.yaml", 60), "synthetic", chief=0)
+        self.assertIn("2 workers", output)
+        self.assertRegex(output, r"done: 60 steps.* test accuracy \d")
 
     def test_cifar(self):
-        said = self.train(example("cifar-vgg.yaml", 1), made_up_cifar(os.path.join(self.s.base, "pictures")), chief=0)
-        self.assertIn("data: cifar10", said)
-        self.assertRegex(said, r"done: 1 steps")
+        output = self.train(example("cifar-vgg.yaml", 1), made_up_cifar(os.path.join(self.s.base, "pictures")), chief=0)
+        self.assertIn("data: cifar10", output)
+        self.assertRegex(output, r"done: 1 steps")
 
 
 class Quickstart(unittest.TestCase):
@@ -85,22 +85,22 @@ class Quickstart(unittest.TestCase):
 
     def test_trains_through_the_loss_of_a_worker(self):
         child = self.start()
-        said, _ = child.communicate(timeout=2 * PATIENCE)
-        self.assertEqual(child.returncode, 0, said)
+        output, _ = child.communicate(timeout=2 * PATIENCE)
+        self.assertEqual(child.returncode, 0, output)
         for words in (
             r"hello from rank 1 of 2",
             r"19 squared is 361",
             r"data: synthetic",
             r"epoch .* samples/s",
             r"kill -9 \d+: that was worker 1",
-            r"attempt 1 ended, it is tried again.*rank 2 .* SIGKILL",
+            r"attempt 1 failed, retrying.*rank 2 .* SIGKILL",
             r"going on from step [1-9]",
             r"done: 3000 steps.* test accuracy 9\d\.\d\d %",
             r"slipway files get job_2/train outputs/model.slipway --to ",
             r"mlp on synthetic .* accuracy 9\d\.\d\d %",
             r"Try next:",
         ):
-            self.assertRegex(said, words)
+            self.assertRegex(output, words)
         self.assert_nothing_is_left()
 
     def test_ctrl_c_ends_all_of_it(self):
@@ -109,8 +109,8 @@ class Quickstart(unittest.TestCase):
             if line.startswith("epoch"):
                 break
         os.killpg(child.pid, signal.SIGINT)
-        said, _ = child.communicate(timeout=PATIENCE)
-        self.assertEqual(child.returncode, 130, said)
+        output, _ = child.communicate(timeout=PATIENCE)
+        self.assertEqual(child.returncode, 130, output)
         self.assert_nothing_is_left()
 
 

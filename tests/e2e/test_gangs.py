@@ -1,4 +1,4 @@
-"""Gangs: who is told what, that they start together, how they end, fail, fall silent, grow and come back."""
+"""Gangs: environment of each rank, start together, completion, failure, stalls, elastic growth, recovery."""
 
 import contextlib
 import json
@@ -54,13 +54,13 @@ class Gangs(SharedServiceCase):
         return self.s.get(f"/v1/jobs/{submitted}/tasks/{task}")["history"]
 
     def test_tensorflow_ends_with_its_chief(self):
-        tell = "echo \"$TF_CONFIG\"; echo {ps_hosts} {worker_hosts} {role} {index}"
+        show = "echo \"$TF_CONFIG\"; echo {ps_hosts} {worker_hosts} {role} {index}"
         submitted, ended = self.run_job({
             "name": "train", "toolkit": "tensorflow", "roles": {
-                "chief": role(1, f"{tell}; exit 0", resources={"cores": 0.5}),
-                "worker": role(2, f"{tell}; sleep 0.3; echo finished", resources={"cores": 0.5}),
-                "ps": role(1, f"{tell}; exec sleep 1000", resources={"cores": 0.5}),
-                "evaluator": role(1, f"{tell}; exit 9", resources={"cores": 0.5})}})
+                "chief": role(1, f"{show}; exit 0", resources={"cores": 0.5}),
+                "worker": role(2, f"{show}; sleep 0.3; echo finished", resources={"cores": 0.5}),
+                "ps": role(1, f"{show}; exec sleep 1000", resources={"cores": 0.5}),
+                "evaluator": role(1, f"{show}; exit 9", resources={"cores": 0.5})}})
         self.assertEqual(ended["state"], "succeeded", ended)
         task = self.s.get(f"/v1/jobs/{submitted}/tasks/train")
         self.assertEqual(task["process_names"], ["chief-0", "worker-0", "worker-1", "ps-0", "evaluator-0"])
@@ -120,7 +120,7 @@ class Gangs(SharedServiceCase):
         self.assertEqual((first["end"], first["exit_code"], second["end"]), ("exited", 1, "exited"))
 
     def test_nothing_starts_before_every_node_is_ready(self):
-        wait, go = blocker(self.s.base, "room")
+        wait, go = blocker(self.s.base, "capacity")
         holders = [self.s.submit(job(shell("hold", wait))) for _ in range(4)]
         for one in holders:
             self.s.wait_for(one, "running")
@@ -138,11 +138,11 @@ class Gangs(SharedServiceCase):
         self.assertEqual(failed["end"], "start_failed")
         self.assertRegex(failed["detail"], r"^node lab-\d could not get ready for it: its files could not be laid out: ")
         self.assertIsNone(failed["started_at"])
-        self.assertEqual(self.s.wait_for(gang)["state"], "succeeded", "it is tried again, as it is not its fault")
+        self.assertEqual(self.s.wait_for(gang)["state"], "succeeded", "an interruption does not use retries")
         self.assertEqual(self.s.task(gang, "gang")["retries_used"], 0)
         self.assertEqual(self.s.log(gang, "gang", process=3), "hello\n")
 
-    def test_a_port_that_was_taken_is_told_and_tried_again(self):
+    def test_taken_port_is_reported_and_retried(self):
         wait, go = blocker(self.s.base, "port")
         submitted = self.s.submit(job(shell(
             "t", f"echo $MASTER_PORT; [ $SLIPWAY_ATTEMPT = 1 ] || exit 0; [ {{rank}} = 0 ] || exec sleep 1000; {wait}; exit 1",
@@ -159,14 +159,14 @@ class Gangs(SharedServiceCase):
         self.assertIn(f"port {port}, found for it, was taken by another program", first["detail"])
         self.assertEqual(self.s.task(submitted, "t")["retries_used"], 0)
 
-    def test_a_gang_that_falls_silent_is_ended_and_named(self):
+    def test_stalled_gang_is_ended_and_its_ranks_are_named(self):
         submitted, ended = self.run_job(shell("t", "exec sleep 1000", nodes=2, toolkit="torch", silence_timeout="0.6s"))
         self.assertEqual(ended["state"], "failed")
         first = self.attempts(submitted, "t")[0]
         self.assertEqual(first["end"], "timed_out")
         self.assertEqual(first["detail"], "no output and no CPU time within silence_timeout: 0 on lab-1, 1 on lab-2")
 
-    def test_one_that_computes_or_writes_is_not_silent(self):
+    def test_cpu_time_or_output_is_no_stall(self):
         submitted, ended = self.run_job(
             shell("busy", "[ {rank} = 0 ] && exec sleep 1000; while :; do :; done", nodes=2, toolkit="torch",
                   silence_timeout="1s", max_wall_time="4s"),
@@ -214,7 +214,7 @@ class Gangs(SharedServiceCase):
         self.assertEqual((task["exit_code"], task["history"][0]["process"]), (5, "launcher"))
         self.assertIn("rank 2 gives up", self.s.log(submitted, "sum", stream="stderr"))
 
-    def test_mpirun_that_is_missing_is_told(self):
+    def test_missing_mpirun_is_reported(self):
         submitted, ended = self.run_job(shell("t", ["true"], toolkit="mpi", environment={"PATH": "/nowhere"}))
         self.assertEqual(ended["state"], "failed")
         self.assertRegex(self.s.get(f"/v1/jobs/{submitted}/tasks/t")["last_lines"],
@@ -251,12 +251,12 @@ class Gangs(SharedServiceCase):
     def test_a_file_that_is_not_there_is_refused_before_anything_is_sent(self):
         before = self.s.get("/v1/jobs")["items"]
         file = self.s.write("f/job.yaml", "tasks:\n  - {name: t, command: 'true', files: {train.py: ./train.py}}\n")
-        self.s.refused("job", "submit", file, says=["train.py", "No such file", "from where the job file lies"])
+        self.s.refused("job", "submit", file, says=["train.py", "No such file", "beside the job file"])
         self.assertEqual(len(self.s.get("/v1/jobs")["items"]), len(before))
 
 
-class Limits(SlipwayCase):
-    def test_a_gang_that_never_gets_ready_names_who_was_missing(self):
+class StartAndElasticity(SlipwayCase):
+    def test_start_timeout_names_the_missing_nodes(self):
         s = self.service()
         s.ok("pool", "create", "lab", "--nodes", 2, "--cores-per-node", 1, "--overcommit", "--lost-after", "60s")
         s.wait_for_nodes(2)
@@ -270,7 +270,7 @@ class Limits(SlipwayCase):
         s.kill(agent, sig=18)
         self.assertEqual(s.wait_for(submitted)["state"], "failed")
 
-    def test_an_elastic_gang_takes_what_is_there_and_grows(self):
+    def test_elastic_gang_starts_with_free_nodes_and_grows(self):
         s = self.service()
         s.pool("lab", 1)
         submitted = s.submit(job(shell("t", "echo $WORLD_SIZE; [ $WORLD_SIZE = 3 ] || exec sleep 1000", toolkit="torch",
@@ -283,7 +283,7 @@ class Limits(SlipwayCase):
         self.assertEqual({one["end"] for one in task["history"][:-1]}, {"evicted"})
         self.assertEqual(len(task["history"][-1]["nodes"]), 3)
 
-    def test_an_elastic_gang_goes_on_with_fewer_when_a_node_is_lost(self):
+    def test_elastic_gang_continues_with_fewer_nodes_after_a_loss(self):
         s = self.service()
         s.pool("lab", 2)
         submitted = s.submit(job(shell("t", "echo $WORLD_SIZE; [ $WORLD_SIZE = 1 ] || exec sleep 1000", toolkit="torch",
@@ -293,7 +293,7 @@ class Limits(SlipwayCase):
         self.assertEqual(s.wait_for(submitted)["state"], "succeeded")
         self.assertEqual(s.task(submitted, "t")["retries_used"], 0)
 
-    def test_a_service_killed_while_a_gang_runs_finds_it_again(self):
+    def test_running_gang_is_adopted_after_the_service_is_killed(self):
         s = self.service()
         s.pool("lab", 3)
         wait, go = blocker(s.base)
@@ -307,7 +307,7 @@ class Limits(SlipwayCase):
         self.assertEqual(s.task(submitted, "t")["attempts"], 1)
 
 
-class Machines(SlipwayCase):
+class SeveralMachines(SlipwayCase):
     """Three network namespaces on a bridge, each with an agent of its own."""
 
     def setUp(self):

@@ -153,6 +153,22 @@ class Files(SharedServiceCase):
         (listed,) = self.s.ok("files", "list", task, "outputs/deep", "-o", "json").json["items"]
         self.assertEqual((listed["kind"], listed["size"]), ("file", 6))
 
+    def test_tasks_that_write_nothing_leave_nothing(self):
+        submitted = self.s.submit(job(shell("a", 'test "$SLIPWAY_TASK_INDEX" != 7 || echo seven', count=20)))
+        self.s.wait_for(submitted)
+        folder = os.path.join(self.s.data, "workspaces/default/jobs", submitted)
+        wait_until(lambda: [name for name in os.listdir(folder) if not name.startswith("_")] == ["a[7].1"],
+                   what="only the task that wrote something has a folder")
+        self.assertEqual(self.s.log(submitted, "a[7]"), "seven\n")
+        self.assertEqual(self.s.log(submitted, "a[7]", tail=1), "seven\n")
+        for query in ({}, {"tail": 5}, {"offset": 3}, {"follow": "true"}, {"stream": "stderr"}):
+            self.assertEqual(self.s.log(submitted, "a[6]", **query), "", query)
+        task = f"{submitted}/a[6]"
+        for path in ([], ["outputs"], ["wd"]):
+            self.assertEqual(self.s.ok("files", "list", task, *path, "-o", "json").json["items"], [])
+        self.assertEqual(self.s.ok("files", "get", task, "stdout.txt").out, "")
+        self.s.refused("files", "get", task, "outputs/nothing", says="nothing")
+
     def test_two_gibibytes_by_range(self):
         submitted = self.s.submit(job(shell("a", "truncate -s 2G $SLIPWAY_OUTPUTS/big; printf end >> $SLIPWAY_OUTPUTS/big")))
         self.s.wait_for(submitted)

@@ -44,7 +44,7 @@ class Pools(unittest.TestCase):
             wait_until(lambda: sorted(n["low_priority"] for n in nodes_of(service).values()) == [False, False],
                        what="two dedicated nodes")
             wait_for_pool(service, lambda p: p["state"] == "steady", "a steady pool")
-            reasons = " ".join(moment["reason"] for moment in history(service))
+            reasons = " ".join(entry["reason"] for entry in history(service))
             self.assertIn("resized to 2 nodes by", reasons)
             self.assertIn("made by", reasons)
             lines = service.ok("pool", "history", "lab").out
@@ -65,7 +65,7 @@ class Pools(unittest.TestCase):
                     pool = service.get("/v1/pools/lab")
                     self.assertEqual(pool["state"], "resizing")
                     self.assertEqual(pool["nodes"]["draining"], 1)
-                    # A second resize while this one goes on is refused, and says what to do.
+                    # A second resize during this one is refused with a hint.
                     service.refused("pool", "resize", "lab", "--nodes", 2, says=["being resized", "--stop"])
                     service.write("go", "")
                 task = service.wait_for_task(job, "t", becomes)
@@ -164,7 +164,7 @@ class StartTasks(unittest.TestCase):
             self.assertEqual(service.wait_for(again)["state"], "succeeded")
             self.assertEqual(service.log(again, "t"), "once\n")
 
-    def test_a_failure_says_why_takes_no_work_and_can_be_reset(self):
+    def test_failed_start_task_gives_a_reason_takes_no_work_and_can_be_reset(self):
         with Service() as service:
             self.create(service, "#!/bin/sh\necho one more try >> "
                         f"{service.base}/tries\ntest -e {service.base}/fixed || {{ echo no driver >&2; exit 7; }}\n",
@@ -185,7 +185,7 @@ class StartTasks(unittest.TestCase):
             service.ok("node", "reset", "lab-1")
             self.assertEqual(service.wait_for(job)["state"], "succeeded")
 
-    def test_one_that_hangs_or_leaves_daemons_is_ended(self):
+    def test_hung_start_task_and_its_daemons_are_ended(self):
         with Service() as service:
             self.create(service, "#!/bin/sh\n(setsid sleep 4711 &)\nsleep 4712\n", "--start-timeout", "1s")
             wait_until(lambda: nodes_of(service)["lab-1"]["state"] == "start_failed", what="start_failed")
@@ -193,7 +193,7 @@ class StartTasks(unittest.TestCase):
             wait_until(lambda: not any("sleep 471" in command for command in service.survivors().values()),
                        what="no process of it is left")
 
-    def test_one_that_fills_the_disk_fails_and_the_service_goes_on(self):
+    def test_start_task_that_fills_the_disk_fails_and_the_service_continues(self):
         folder = tempfile.mkdtemp(prefix="slipway-e2e-full-")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", folder], capture_output=True, text=True)
@@ -205,10 +205,10 @@ class StartTasks(unittest.TestCase):
             self.create(service, "#!/bin/sh\nexec dd if=/dev/zero of=fill bs=64k\n")
             fill = wait_until(lambda: glob.glob(folder + "/data/workspaces/default/nodes/*/start.*/wd/fill"), what="a file")
             wait_until(lambda: os.statvfs(folder).f_bavail == 0, what="a full disk")
-            # Whatever could not be written down is found out again once there is room.
+            # What could not be saved is reported again once there is free space.
             os.unlink(fill[0])
             wait_until(lambda: nodes_of(service).get("lab-1", {}).get("state") == "start_failed", what="start_failed")
-            # Its own words found no room either; its exit code is known.
+            # Its output did not fit either; its exit code is known.
             self.assertIn("exited with code 1", nodes_of(service)["lab-1"]["reason"])
             self.assertIsNone(service.get("/v1/service")["degraded"])
 
@@ -257,7 +257,7 @@ class Evictions(unittest.TestCase):
             service.refused("node", "evict", "lab-9", says="there is no node lab-9")
             service.ok("job", "cancel", job)
 
-    def test_who_ignores_the_notice_is_killed_at_the_deadline(self):
+    def test_process_that_ignores_the_notice_is_killed_at_the_deadline(self):
         with Service() as service:
             service.ok("pool", "create", "lab", "--low-priority", 1, "--cores-per-node", 0.1,
                        "--memory-per-node", "64MiB")
@@ -312,12 +312,12 @@ class Autoscale(unittest.TestCase):
             job = service.submit({"name": "burst", "pool": "lab", "tasks": [
                 {"name": "t", "count": 40, "resources": {"cores": 0.1}, "command": "sleep 0.1"}]})
             self.assertEqual(service.wait_for(job)["state"], "succeeded")
-            most = max(moment["target"]["dedicated"] for moment in history(service))
+            most = max(entry["target"]["dedicated"] for entry in history(service))
             self.assertEqual(most, 4)
             wait_until(lambda: not nodes_of(service), what="no nodes again")
-            told = [moment["reason"] for moment in history(service)]
-            self.assertTrue(any("needed for the work that waits" in reason for reason in told), told)
-            self.assertTrue(any("idle" in reason for reason in told), told)
+            reasons = [entry["reason"] for entry in history(service)]
+            self.assertTrue(any("needed for the work that waits" in reason for reason in reasons), reasons)
+            self.assertTrue(any("idle" in reason for reason in reasons), reasons)
             self.assertIn("4+0", service.ok("pool", "history", "lab").out)
             # A gang counts whole; one that can never fit is refused.
             gang = service.submit({"name": "gang", "pool": "lab", "tasks": [
@@ -344,8 +344,8 @@ class Autoscale(unittest.TestCase):
             job = service.submit({"name": "w", "pool": "lab", "tasks": [
                 {"name": "t", "count": 2, "resources": {"cores": 0.1}, "command": "sleep 1"}]})
             self.assertEqual(service.wait_for(job)["state"], "succeeded")
-            self.assertTrue(any("the formula says $TargetDedicatedNodes=" in moment["reason"]
-                                for moment in history(service)))
+            self.assertTrue(any("the formula says $TargetDedicatedNodes=" in entry["reason"]
+                                for entry in history(service)))
             service.refused("pool", "resize", "lab", "--nodes", 1, says="sized by formula")
             shown = service.get("/v1/pools/lab")
             self.assertIn("$TargetDedicatedNodes=", shown["last_run"]["results"])
@@ -364,7 +364,7 @@ class Autoscale(unittest.TestCase):
             job = service.submit({"name": "w", "pool": "lab", "tasks": [
                 {"name": "t", "count": 3, "resources": {"cores": 0.1}, "command": "sleep 1"}]})
             self.assertEqual(service.wait_for(job)["state"], "succeeded")
-            self.assertTrue(any("the scenario says" in moment["reason"] for moment in history(service)))
+            self.assertTrue(any("the scenario says" in entry["reason"] for entry in history(service)))
             service.ok("pool", "autoscale", "evaluate", "lab")
 
     def test_a_node_whose_start_task_failed_is_replaced(self):
@@ -378,7 +378,7 @@ class Autoscale(unittest.TestCase):
                                    for step in node["steps"]), what="start_failed")
             service.write("fixed", "")
             self.assertEqual(service.wait_for(job)["state"], "succeeded")
-            self.assertTrue(any("another takes its place" in moment["reason"] for moment in history(service)))
+            self.assertTrue(any("another takes its place" in entry["reason"] for entry in history(service)))
 
     def test_samples_and_settings_survive_a_restart(self):
         with Service() as service:

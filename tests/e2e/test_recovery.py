@@ -1,4 +1,4 @@
-"""Kill -9 of everything, in every order: nothing is lost, nothing runs twice, ends are told as they were."""
+"""kill -9 of every process, in every order: nothing is lost, nothing runs twice, exit statuses are reported correctly."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ def read_pid(path):
         return 0
 
 
-class Killed(SlipwayCase):
+class KilledProcesses(SlipwayCase):
     def start_one(self, nodes=1, ending="exit 7", before="", **more):
         """A job whose task writes its pid, waits for a file and then ends; gives (service, job, pid, release)."""
         s = self.service()
@@ -58,7 +58,7 @@ class Killed(SlipwayCase):
         release()
         self.assert_one_end(s, submitted)
 
-    def test_an_end_while_the_service_is_dead_is_reported(self):
+    def test_exit_while_the_service_is_dead_is_reported(self):
         s, submitted, pid, release = self.start_one()
         s.kill_service()
         release()
@@ -77,7 +77,7 @@ class Killed(SlipwayCase):
         release()
         self.assert_one_end(s, submitted)
 
-    def test_an_end_while_the_agent_is_dead_is_reported_truly(self):
+    def test_exit_while_the_agent_is_dead_is_reported(self):
         s, submitted, pid, release = self.start_one()
         s.kill_service()  # so that nobody starts the agent again too early
         s.kill(s.agent("lab-1"))
@@ -86,7 +86,7 @@ class Killed(SlipwayCase):
         s.up()
         self.assert_one_end(s, submitted)
 
-    def test_a_signal_while_service_and_agents_are_dead_is_reported_truly(self):
+    def test_signal_while_service_and_agents_are_dead_is_reported(self):
         s, submitted, pid, release = self.start_one(nodes=2)
         s.kill(s.pid, *s.pids("agent").values())
         self.assertTrue(is_alive(pid))
@@ -97,7 +97,7 @@ class Killed(SlipwayCase):
         (attempt,) = self.history(s, submitted)
         self.assertEqual((attempt["end"], attempt["signal"], attempt["exit_code"]), ("signalled", 11, None))
 
-    def test_service_and_agents_die_together_and_the_job_goes_on(self):
+    def test_job_continues_when_service_and_agents_are_killed_together(self):
         s, submitted, pid, release = self.start_one(nodes=2)
         s.kill(s.pid, *s.pids("agent").values())
         s.up()
@@ -191,7 +191,7 @@ class Killed(SlipwayCase):
                 found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
         return found
 
-    def test_a_follower_goes_on_through_a_restart(self):
+    def test_log_follower_continues_through_a_restart(self):
         s, submitted, pid, release = self.start_one(before="echo first;", ending="echo last; exit 0")
         follower = s.spawn("logs", submitted, "-f")
         s.listen = f"127.0.0.1:{s.port}"
@@ -203,7 +203,7 @@ class Killed(SlipwayCase):
         self.assertEqual((follower.returncode, out), (0, b"last\n"), err)
 
 
-class Ended(SlipwayCase):
+class TaskTrees(SlipwayCase):
     def test_cancel_ends_daemons_too(self):
         s = self.service()
         s.pool("lab", 1)
@@ -249,8 +249,8 @@ class Ended(SlipwayCase):
         self.assertEqual(s.task(submitted, "one")["history"][0]["end"], "cancelled")
 
 
-class CutOff(SlipwayCase):
-    def test_a_silent_node_is_lost_and_its_task_runs_elsewhere(self):
+class LostNodes(SlipwayCase):
+    def test_node_that_misses_heartbeats_is_lost_and_its_task_runs_elsewhere(self):
         s = self.service()
         s.pool("lab", 2)
         starts = os.path.join(s.base, "starts")
@@ -395,7 +395,7 @@ class DownAndUp(SlipwayCase):
         wait_until(lambda: not s.survivors(), 10, "the end of agents and keepers")
 
 
-class Remote(SlipwayCase):
+class JoinedNodes(SlipwayCase):
     """An agent in another network namespace, as if it were another machine."""
 
     def setUp(self):
@@ -509,7 +509,7 @@ class Remote(SlipwayCase):
         s, folder = self.start(hidden=True)
         self.check_job(s, shares=False)
 
-    def test_run_wants_to_know_the_folder(self):
+    def test_run_needs_a_folder(self):
         s, folder = self.start(hidden=True)
         s.refused("run", "--", "true", code=2, says=["--source", "--workdir"])
         self.assertEqual(s.ok("run", "--workdir", "/tmp", "--", "pwd").out, "/tmp\n")

@@ -27,7 +27,7 @@ class Sharing(SlipwayCase):
         self.assertIn("its max_parallel_tasks is 1", line["reason"])
         self.assertIn("its max_parallel_tasks is 1", s.ok("job", "why", one).out)
         shown = s.ok("queue", "--pool", "lab").out
-        for words in ("PLACE", "REASON", "few", "1 core", "max_parallel_tasks"):
+        for words in ("POSITION", "REASON", "few", "1 core", "max_parallel_tasks"):
             self.assertIn(words, shown)
         self.assertEqual(s.ok("queue", "-o", "quiet").out, one + "\n")
         s.refused("queue", "--pool", "other", says="there is no pool other")
@@ -47,7 +47,7 @@ class Sharing(SlipwayCase):
         s.wait_for(first, "running")
         second = self.submit_as(s, ana, job(shell("b", "true")))
         self.assertIn("pool lab allows each user 1", s.ok("job", "why", second).out)
-        other = s.submit(job(shell("c", "true")))  # another user goes on
+        other = s.submit(job(shell("c", "true")))  # another user is not affected
         s.wait_for(other, "succeeded")
         s.kill_service()
         s.up()
@@ -74,7 +74,7 @@ class Sharing(SlipwayCase):
             s.wait_for(one, "succeeded")
         self.assertLess(s.job(gang)["started_at"], s.job(later)["started_at"])
 
-    def test_policies_that_cannot_be(self):
+    def test_invalid_policies_are_refused(self):
         s = self.service()
         s.pool("lab", 1)
         for flags, says in ((("--weight", "ana"), "is not USER=WEIGHT"), (("--weight", "ana=x"), "is not a number"),
@@ -111,7 +111,7 @@ class Sharing(SlipwayCase):
         for part in parts[:4]:  # each is rounded down by itself
             self.assertLessEqual(abs(sum(one[part] for one in jobs) - whole[part]), len(jobs))
         self.assertIn("idle", s.ok("pool", "usage", "lab").out)
-        self.assertIn("computed in vain", s.ok("job", "usage", bad).out)
+        self.assertIn("of evicted or failed attempts", s.ok("job", "usage", bad).out)
         s.refused("pool", "usage", "none", says="there is no pool none")
 
 

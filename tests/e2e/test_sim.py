@@ -50,7 +50,7 @@ class Scenarios(SharedServiceCase):
         self.assertEqual((both["first"]["makespan"], both["second"]["makespan"]), (20, 10))
         self.s.refused("sim", "compare", one, code=2, says="two scenarios")
 
-    def test_what_is_wrong_is_said_with_its_line(self):
+    def test_errors_name_the_line(self):
         for change, says in (
             (("nodes: 2", "nods: 2"), ["line 2", "unknown key 'nods'", "did you mean 'nodes'?"]),
             (("duration: 10s", "duration: soon"), ["line 7", "not a distribution", "exponential"]),
@@ -62,7 +62,7 @@ class Scenarios(SharedServiceCase):
         self.s.refused("sim", "run", "absent.yaml", says="absent.yaml")
         self.s.refused("sim", "replay", code=2, says="--export")
 
-    def test_a_task_that_fits_no_node_is_told(self):
+    def test_task_that_fits_no_node_is_reported(self):
         file = self.s.write("large.yaml", SCENARIO.replace("count: 4,", "cores: 8,"))
         ran = self.s.ok("sim", "run", file, "-o", "json")
         self.assertEqual(ran.json["jobs"]["refused"], 1)

@@ -43,7 +43,7 @@ class Tokens(SharedServiceCase):
                 return int(float(line.split()[1]))
         self.fail("no counter of requests without a token")
 
-    def test_the_command_line_says_what_is_wrong(self):
+    def test_command_line_errors_name_the_cause(self):
         wrong = self.s.write("wrong.token", "slipway_wrong\n")
         ran = self.s.refused("job", "list", "--token-file", wrong)
         self.assertIn("token", ran.err)

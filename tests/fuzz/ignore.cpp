@@ -1,5 +1,5 @@
 // .slipwayignore: the first line is a path, the rest the patterns it is held against.
-#include "cli/ignore.h"
+#include "cli/client/ignore.h"
 
 #include <optional>
 

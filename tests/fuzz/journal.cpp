@@ -1,6 +1,6 @@
 // The keeper's journal after a crash. Each input is read as it is and once more with its checksums made
 // right: guessing them would stop all mutation at the first record.
-#include "node/journal.h"
+#include "keeper/journal.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -51,11 +51,11 @@ class Folder {  // in memory where there is such a file system: thousands of fil
   std::string path_;
 };
 
-Result<std::optional<node::JournalContent>> read(std::string_view bytes) {
+Result<std::optional<keeper::JournalContent>> read(std::string_view bytes) {
   static const int file = ::memfd_create("journal", MFD_CLOEXEC);
   SLIPWAY_CHECK(::ftruncate(file, 0) == 0);
   SLIPWAY_CHECK(::pwrite(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  return node::read_journal("/proc/self/fd/" + std::to_string(file));
+  return keeper::read_journal("/proc/self/fd/" + std::to_string(file));
 }
 
 void check(std::string_view bytes) {
@@ -64,13 +64,13 @@ void check(std::string_view bytes) {
   if (!*content) return;
   static const Folder folder;
   const std::string path = folder.path() + "/journal";
-  SLIPWAY_CHECK(node::Journal::create(path, **content).has_value());
-  const auto again = node::read_journal(path);
+  SLIPWAY_CHECK(keeper::Journal::create(path, **content).has_value());
+  const auto again = keeper::read_journal(path);
   SLIPWAY_CHECK(again && *again);
   SLIPWAY_CHECK((*again)->header == (*content)->header);
   // A keeper never starts the same process twice, so one that is open has not ended; records that say
   // otherwise are settled by the second reading.
-  std::erase_if((*content)->open, [&](const node::Intent& intent) {
+  std::erase_if((*content)->open, [&](const keeper::Intent& intent) {
     return std::any_of((*content)->ended.begin(), (*content)->ended.end(), [&](const ProcessEnded& end) {
       return end.key == intent.key && end.rank == intent.rank;
     });

@@ -1,5 +1,5 @@
 // The stream between an agent and its keeper, both directions over the same bytes.
-#include "node/keeper_protocol.h"
+#include "keeper/protocol.h"
 
 #include "target.h"
 
@@ -13,9 +13,9 @@ void check_frame(std::string_view frame, const Parse& parse) {
   fuzz::check_explained(message);
   if (!message) return;
   std::string written;
-  node::append_frame(written, *message);
+  keeper::append_frame(written, *message);
   std::string_view rest = written;
-  const auto taken = node::take_frame(rest);
+  const auto taken = keeper::take_frame(rest);
   SLIPWAY_CHECK(taken && *taken && rest.empty());
   const Result<Message> again = parse(**taken);
   SLIPWAY_CHECK(again && *again == *message);
@@ -27,11 +27,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string_view bytes = fuzz::text(data, size);
   for (;;) {
     const std::size_t before = bytes.size();
-    const auto frame = node::take_frame(bytes);
+    const auto frame = keeper::take_frame(bytes);
     fuzz::check_explained(frame);
     if (!frame || !*frame) return 0;
     SLIPWAY_CHECK(bytes.size() < before);
-    check_frame<node::ToKeeper>(**frame, node::parse_to_keeper);
-    check_frame<node::FromKeeper>(**frame, node::parse_from_keeper);
+    check_frame<keeper::ToKeeper>(**frame, keeper::parse_to_keeper);
+    check_frame<keeper::FromKeeper>(**frame, keeper::parse_from_keeper);
   }
 }

@@ -1,14 +1,14 @@
 // The stream between the nodes of an attempt, the request in it, and the list of its nodes.
-#include "remote/frames.h"
-#include "remote/gang.h"
+#include "gang_exec/frames.h"
+#include "gang_exec/gang.h"
 #include "target.h"
 
 using namespace slipway;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes = fuzz::text(data, size);
-  fuzz::check_explained(remote::parse_start_hosts(bytes));
-  remote::FrameReader reader(remote::data_max);
+  fuzz::check_explained(gang_exec::parse_start_hosts(bytes));
+  gang_exec::FrameReader reader(gang_exec::data_max);
   reader.add(bytes);
   for (;;) {
     const std::size_t before = reader.buffered();
@@ -16,11 +16,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::check_explained(frame);
     if (!frame || !*frame) return 0;
     SLIPWAY_CHECK(reader.buffered() < before);
-    fuzz::check_explained(remote::parse_end((*frame)->payload));
-    const auto request = remote::parse_request((*frame)->payload);
+    fuzz::check_explained(gang_exec::parse_end((*frame)->payload));
+    const auto request = gang_exec::parse_request((*frame)->payload);
     fuzz::check_explained(request);
     if (!request) continue;
-    const auto again = remote::parse_request(remote::format_request(*request));
+    const auto again = gang_exec::parse_request(gang_exec::format_request(*request));
     SLIPWAY_CHECK(again && again->argv == request->argv && again->variables == request->variables);
   }
 }

@@ -17,16 +17,16 @@ SimNode::SimNode(std::string name, std::string pool, bool local, Resources total
 }
 
 void SimNode::make_agent() {
-  agent_ = std::make_unique<node::AgentCore>(node::AgentCore::Options{
+  agent_ = std::make_unique<agent::AgentCore>(agent::AgentCore::Options{
       name_, pool_, instance_, "boot", "10.0.0.1", "host", "sim", local_, true, total_, {}});
 }
 
-node::KeeperList SimNode::list() const {
-  node::KeeperList list;
+keeper::ProcessList SimNode::list() const {
+  keeper::ProcessList list;
   for (const auto& [key, running] : running_) list.running.push_back({running.started, running.resources});
   for (const auto& [key, ended] : ended_) list.ended.push_back(ended);
-  for (const AttemptKey& key : room_.waiting_keys()) {
-    node::WaitingAttempt& waiting = list.waiting.emplace_back(node::WaitingAttempt{key, {}});
+  for (const AttemptKey& key : capacity_.waiting_keys()) {
+    keeper::WaitingAttempt& waiting = list.waiting.emplace_back(keeper::WaitingAttempt{key, {}});
     for (const ProcessStart& process : waiting_.at(key).processes) waiting.ranks.push_back(process.rank);
   }
   return list;
@@ -49,7 +49,7 @@ void SimNode::kill_keeper(TimePoint now) {
     ended_[key] = {key.first,         key.second, ProcessEndKind::lost, 0,  true,
                    "the keeper died", {},         running.started.time, now};
   }
-  room_ = {};
+  capacity_ = {};
   waiting_.clear();
   left_.clear();
   agent_->keeper_connected(list(), now);
@@ -58,7 +58,7 @@ void SimNode::kill_keeper(TimePoint now) {
 void SimNode::reinstall(TimePoint now) {
   running_.clear();
   ended_.clear();
-  room_ = {};
+  capacity_ = {};
   waiting_.clear();
   left_.clear();
   instance_ = std::to_string(random_.next());
@@ -70,16 +70,16 @@ void SimNode::start(StartOrder order, TimePoint now) {
   Resources needs;
   for (const ProcessStart& process : order.processes) needs = needs + process.resources;
   if (!order.behind) {
-    room_.take(order.key, needs);
+    capacity_.take(order.key, needs);
     return begin(order, now);
   }
-  room_.wait(order.key, needs, total_);
+  capacity_.wait(order.key, needs, total_);
   waiting_.emplace(order.key, std::move(order));
   start_waiting(now);
 }
 
 void SimNode::start_waiting(TimePoint now) {
-  while (const auto key = room_.next()) begin(waiting_.extract(*key).mapped(), now);
+  while (const auto key = capacity_.next()) begin(waiting_.extract(*key).mapped(), now);
 }
 
 void SimNode::note_end(ProcessEnded end, TimePoint now) {
@@ -89,7 +89,7 @@ void SimNode::note_end(ProcessEnded end, TimePoint now) {
   agent_->ended(end);
   if (--left_.at(end.key) > 0) return;
   left_.erase(end.key);
-  room_.release(end.key);
+  capacity_.release(end.key);
   start_waiting(now);
 }
 
@@ -164,14 +164,14 @@ std::optional<TimePoint> SimNode::next() const {
 
 void SimNode::carry_out(TimePoint now) {
   for (bool more = true; more;) {
-    std::vector<node::Effect> effects = agent_->take_effects(now);
+    std::vector<agent::Effect> effects = agent_->take_effects(now);
     more = !effects.empty();
-    for (node::Effect& effect : effects) {
-      if (auto* send = std::get_if<node::effect::Send>(&effect)) {
+    for (agent::Effect& effect : effects) {
+      if (auto* send = std::get_if<agent::effect::Send>(&effect)) {
         outgoing.push_back({send->session, std::move(send->message)});
-      } else if (auto* close = std::get_if<node::effect::CloseSession>(&effect)) {
+      } else if (auto* close = std::get_if<agent::effect::CloseSession>(&effect)) {
         outgoing.push_back({close->session, std::nullopt});
-      } else if (auto* stage = std::get_if<node::effect::Stage>(&effect)) {
+      } else if (auto* stage = std::get_if<agent::effect::Stage>(&effect)) {
         Prepared found{stage->order.key, {}, "secret", {}};
         for (std::uint32_t port = 0; port < stage->order.ports; ++port)
           found.ports.push_back(static_cast<std::uint16_t>(random_.between(10'000, 30'000)));
@@ -180,9 +180,9 @@ void SimNode::carry_out(TimePoint now) {
         else if (stage->order.preparation.empty())
           ledger_.prepared[found.key].insert(name_);
         agent_->staged(std::move(found), now);
-      } else if (auto* begin = std::get_if<node::effect::Start>(&effect)) {
+      } else if (auto* begin = std::get_if<agent::effect::Start>(&effect)) {
         start(std::move(begin->order), now);
-      } else if (auto* stop = std::get_if<node::effect::Stop>(&effect)) {
+      } else if (auto* stop = std::get_if<agent::effect::Stop>(&effect)) {
         if (const auto waiting = waiting_.extract(stop->order.key))
           for (const ProcessStart& process : waiting.mapped().processes)
             note_end({stop->order.key,
@@ -204,10 +204,10 @@ void SimNode::carry_out(TimePoint now) {
               running.code = 15;
             }
           }
-      } else if (auto* forget = std::get_if<node::effect::Forget>(&effect)) {
+      } else if (auto* forget = std::get_if<agent::effect::Forget>(&effect)) {
         for (const AttemptKey& key : forget->keys)
           std::erase_if(ended_, [&](const auto& entry) { return entry.first.first == key; });
-      } else if (std::holds_alternative<node::effect::Quit>(effect)) {
+      } else if (std::holds_alternative<agent::effect::Quit>(effect)) {
         quit_ = true;
       }
     }

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/core.h"
 #include "base/random.h"
-#include "node/core.h"
-#include "node/room.h"
+#include "keeper/capacity.h"
 
 namespace slipway::sim {
 
@@ -41,7 +41,7 @@ class SimNode {
   };
   std::vector<Outgoing> outgoing;
 
-  node::AgentCore& agent() { return *agent_; }
+  agent::AgentCore& agent() { return *agent_; }
   const std::string& name() const { return name_; }
   bool has_quit() const { return quit_; }
   bool is_local() const { return local_; }
@@ -61,7 +61,7 @@ class SimNode {
     ProcessEndKind kind;
     int code;
   };
-  node::KeeperList list() const;
+  keeper::ProcessList list() const;
   void start(StartOrder order, TimePoint now);
   void begin(const StartOrder& order, TimePoint now);
   void start_waiting(TimePoint now);
@@ -74,10 +74,10 @@ class SimNode {
   Resources total_;
   Random& random_;
   Ledger& ledger_;
-  std::unique_ptr<node::AgentCore> agent_;
+  std::unique_ptr<agent::AgentCore> agent_;
   std::map<std::pair<AttemptKey, std::uint32_t>, Running> running_;
   std::map<std::pair<AttemptKey, std::uint32_t>, ProcessEnded> ended_;
-  node::Room room_;
+  keeper::Capacity capacity_;
   std::map<AttemptKey, StartOrder> waiting_;  // for room
   std::map<AttemptKey, std::size_t> left_;    // processes that have not ended
   bool quit_ = false;

@@ -422,7 +422,7 @@ std::string World::unsettled() {
     const auto job = store_->job(id);
     if (!job || !*job || is_terminal((*job)->state) || (*job)->pool == "joined") continue;
     const auto why = controller_->why(**job);
-    std::string text = to_string(id) + (why ? ": " + why->answer : "");
+    std::string text = to_string(id) + ": " + why.answer;
     for (const NodeView& view : controller_->nodes(user, "lab"))
       text += fmt::format("; {} {} {}", view.node.name, to_string(view.node.state), view.node.reason);
     return text;
@@ -432,7 +432,7 @@ std::string World::unsettled() {
 
 void World::check_events() {
   const auto events =
-      store_->events({.workspace = "default", .job = {}, .after = event_seen_, .limit = 1'000'000});
+      store_->reads().events({.workspace = "default", .job = {}, .after = event_seen_, .limit = 1'000'000});
   for (const EventRecord& event : *events) {
     event_seen_ = event.id;
     const std::string line = fmt::format("{} {} {} {} {}", event.time.time_since_epoch().count(), event.kind,
@@ -454,9 +454,9 @@ void World::check_events() {
 }
 
 void World::check_ended_job(JobId id) {
-  const auto tasks = store_->tasks(id, {.state = {}, .after = {}, .limit = 100'000});
-  const auto spec = store_->job_spec(id, 100);
-  for (const TaskRecord& task : *tasks) {
+  const auto tasks = store_->reads().tasks(id, {.state = {}, .after = {}, .limit = 100'000});
+  const auto spec = store_->reads().job_spec(id, 100);
+  for (const auto& [task, nodes] : *tasks) {
     std::uint32_t faults = 0, uses_retry = 0, evictions = 0;
     const auto attempts = store_->attempts(task.ref);
     for (const AttemptRecord& attempt : *attempts) {
@@ -509,8 +509,8 @@ std::string World::broken_invariant() {
     std::advance(id, static_cast<std::ptrdiff_t>(event_seen_ % acknowledged_.size()));
     const auto job = store_->job(*id);
     const auto why = controller_->why(**job);
-    if (!why || why->answer.empty()) return fmt::format("{} has no reason", to_string(*id));
-    for (const auto& task : why->tasks)
+    if (why.answer.empty()) return fmt::format("{} has no reason", to_string(*id));
+    for (const auto& task : why.tasks)
       if (task.reason.empty()) return fmt::format("{} {} has no reason", to_string(*id), task.name);
   }
   return "";

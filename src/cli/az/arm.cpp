@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "cli/patience.h"
+#include "cli/client/retry.h"
 #include "net/http.h"
 
 namespace slipway::cli::az {
@@ -46,13 +46,13 @@ std::string target_of(const std::string& url) {
   return path == std::string::npos ? "/" : url.substr(path);
 }
 
-Outcome<Json> parse_answer(const net::Response& response, const std::string& target) {
-  if (response.body.empty()) return Json();
-  Json json = Json::parse(response.body, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded())
+Outcome<Value> parse_answer(const net::Response& response, const std::string& target) {
+  if (response.body.empty()) return Value();
+  std::optional<Value> value = wire::parse_answer(response.body);
+  if (!value)
     return refuse("the answer to " + target + " is not JSON",
                   "something else than a Slipway service may listen there", "check --service");
-  return json;
+  return std::move(*value);
 }
 
 std::string part_of_id(const std::string& id, std::string_view kind) {
@@ -68,22 +68,14 @@ std::string part_of_id(const std::string& id, std::string_view kind) {
   return {};
 }
 
-const Json& value_at(const Json& json, std::initializer_list<const char*> keys) {
-  static const Json null;
-  const Json* at = &json;
-  for (const char* key : keys) {
-    if (!at->is_object()) return null;
-    const auto found = at->find(key);
-    if (found == at->end()) return null;
-    at = &*found;
-  }
+const Value& value_at(const Value& json, std::initializer_list<const char*> keys) {
+  const Value* at = &json;
+  for (const char* key : keys) at = &at->at(key);
   return *at;
 }
 
-std::string text_at(const Json& json, std::initializer_list<const char*> keys) {
-  const Json& value = value_at(json, keys);
-  if (value.is_string()) return value.get<std::string>();
-  return value.is_number() || value.is_boolean() ? value.dump() : std::string();
+std::string text_at(const Value& json, std::initializer_list<const char*> keys) {
+  return value_at(json, keys).scalar();
 }
 
 Outcome<Arm> Arm::open(Context& context, const Common& common) {
@@ -148,12 +140,12 @@ std::string Arm::job(const Place& place, const std::string& name) const {
   return experiment(place) + "/jobs/" + encoded(name);
 }
 
-Outcome<void> Arm::make_when_absent(const std::string& path, const Json& body, const std::string& name_given,
+Outcome<void> Arm::make_when_absent(const std::string& path, const Value& body, const std::string& name_given,
                                     const std::string& described) {
-  const Outcome<Json> found = find(path);
+  const Outcome<Value> found = find(path);
   if (!found) return give_up(found);
   if (!found->is_null()) return {};
-  const Outcome<Json> made = put(path, body);
+  const Outcome<Value> made = put(path, body);
   if (!made) return give_up(made);
   if (!name_given.empty())
     context_->say(fmt::format("{} {} was not there: it is made", described, name_given));
@@ -161,10 +153,10 @@ Outcome<void> Arm::make_when_absent(const std::string& path, const Json& body, c
 }
 
 Outcome<void> Arm::ensure(const Place& place, Depth depth) {
-  const Json body{{"location", location(place.location)}};
+  const Value body{{"location", location(place.location)}};
   if (auto made = make_when_absent(workspace(place), body, place.workspace, "workspace"); !made) return made;
   if (depth == Depth::workspace) return {};
-  return make_when_absent(experiment(place), Json(), place.experiment, "experiment");
+  return make_when_absent(experiment(place), Value(), place.experiment, "experiment");
 }
 
 Outcome<net::Response> Arm::send(const char* method, const std::string& target, const std::string& body) {
@@ -186,20 +178,20 @@ Outcome<net::Response> Arm::send(const char* method, const std::string& target, 
   return response;
 }
 
-Outcome<Json> Arm::get(const std::string& path) {
+Outcome<Value> Arm::get(const std::string& path) {
   const Outcome<net::Response> response = send("GET", path);
   if (!response) return give_up(response);
   return parse_answer(*response, path);
 }
 
-Outcome<Json> Arm::find(const std::string& path) {
-  Outcome<Json> found = get(path);
-  if (!found && found.error().status == 404) return Json();
+Outcome<Value> Arm::find(const std::string& path) {
+  Outcome<Value> found = get(path);
+  if (!found && found.error().status == 404) return Value();
   return found;
 }
 
-Outcome<Json> Arm::show(const std::string& path) {
-  Outcome<Json> found = get(path);
+Outcome<Value> Arm::show(const std::string& path) {
+  Outcome<Value> found = get(path);
   if (found || found.error().status != 404) return found;
   Failure failure = found.error();
   failure.exit_code = 3;
@@ -209,7 +201,7 @@ Outcome<Json> Arm::show(const std::string& path) {
 Outcome<void> Arm::poll_operation(const std::string& target) {
   using namespace std::chrono_literals;
   for (auto pause = 50ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 1s)) {
-    const Outcome<Json> seen = patiently([&] { return get(target); });
+    const Outcome<Value> seen = with_retry([&] { return get(target); });
     if (!seen) return give_up(seen);
     const std::string status = text_at(*seen, {"status"});
     if (same_word(status, "succeeded")) return {};
@@ -227,7 +219,7 @@ Outcome<void> Arm::wait_for(const net::Response& accepted, const std::string& pa
   if (operation) return poll_operation(target_of(*operation));
   using namespace std::chrono_literals;
   for (auto pause = 50ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 1s)) {
-    const Outcome<Json> seen = patiently([&] { return get(path); });
+    const Outcome<Value> seen = with_retry([&] { return get(path); });
     if (!seen) return give_up(seen);
     const std::string state = text_at(*seen, {"properties", "provisioningState"});
     if (same_word(state, "failed")) return refuse(path + " could not be made");
@@ -236,11 +228,11 @@ Outcome<void> Arm::wait_for(const net::Response& accepted, const std::string& pa
   }
 }
 
-Outcome<Json> Arm::put(const std::string& path, const Json& body, Waiting waiting) {
+Outcome<Value> Arm::put(const std::string& path, const Value& body, Waiting waiting) {
   const Outcome<net::Response> response =
-      send("PUT", path, body.is_null() ? std::string() : wire::dump(body));
+      send("PUT", path, body.is_null() ? std::string() : wire::format_json(body));
   if (!response) return give_up(response);
-  Outcome<Json> answered = parse_answer(*response, path);
+  Outcome<Value> answered = parse_answer(*response, path);
   if (!answered || waiting == Waiting::not_at_all) return answered;
   const std::string state = text_at(*answered, {"properties", "provisioningState"});
   const bool is_done = response->status != 202 && !same_word(state, "creating");
@@ -249,41 +241,43 @@ Outcome<Json> Arm::put(const std::string& path, const Json& body, Waiting waitin
   return get(path);
 }
 
-Outcome<Json> Arm::patch(const std::string& path, const Json& body) {
-  const Outcome<net::Response> response = send("PATCH", path, wire::dump(body));
+Outcome<Value> Arm::patch(const std::string& path, const Value& body) {
+  const Outcome<net::Response> response = send("PATCH", path, wire::format_json(body));
   if (!response) return give_up(response);
   return parse_answer(*response, path);
 }
 
-Outcome<Json> Arm::remove(const std::string& path, Waiting waiting) {
+Outcome<Value> Arm::remove(const std::string& path, Waiting waiting) {
   const Outcome<net::Response> response = send("DELETE", path);
   if (!response) return give_up(response);
+  if (response->status == 204)
+    context_->say(fmt::format("note:  there is no {}: nothing was deleted",
+                              net::percent_decode(path.substr(path.rfind('/') + 1)).value_or(path)));
   const auto operation = net::find_header(response->headers, "Azure-AsyncOperation");
   if (response->status == 202 && operation && waiting == Waiting::until_done)
     if (const auto done = poll_operation(target_of(*operation)); !done) return give_up(done);
-  return Json();
+  return Value();
 }
 
-Outcome<Json> Arm::post(const std::string& path, Waiting waiting) {
+Outcome<Value> Arm::post(const std::string& path, Waiting waiting) {
   const Outcome<net::Response> response = send("POST", path);
   if (!response) return give_up(response);
   const auto operation = net::find_header(response->headers, "Azure-AsyncOperation");
   if (response->status == 202 && operation && waiting == Waiting::until_done)
     if (const auto done = poll_operation(target_of(*operation)); !done) return give_up(done);
-  return Json();
+  return Value();
 }
 
-Outcome<Json> Arm::list(const std::string& path,
-                        const std::vector<std::pair<std::string, std::string>>& query, const char* method) {
-  Json all = Json::array();
+Outcome<Value> Arm::list(const std::string& path,
+                         const std::vector<std::pair<std::string, std::string>>& query, const char* method) {
+  Value all = Value::list();
   std::string target = with_query(path, query);
   while (!target.empty()) {
     const Outcome<net::Response> response = send(method, target);
     if (!response) return give_up(response);
-    Outcome<Json> page = parse_answer(*response, target);
+    Outcome<Value> page = parse_answer(*response, target);
     if (!page) return page;
-    if (const auto items = page->find("value"); items != page->end() && items->is_array())
-      for (Json& item : *items) all.push_back(std::move(item));
+    for (Value& item : (*page)["value"].items) all.items.push_back(std::move(item));
     const std::string next = text_at(*page, {"nextLink"});
     target = next.empty() ? "" : target_of(next);
   }

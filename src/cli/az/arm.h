@@ -6,14 +6,12 @@
 #include <vector>
 
 #include "cli/az/defaults.h"
-#include "cli/context.h"
-#include "wire/json.h"
+#include "cli/commands/context.h"
+#include "wire/value.h"
 
 namespace slipway::cli::az {
 
-using wire::Json;
-
-// What every command in Azure's manner takes.
+// What every Azure-compatible command takes.
 struct Common {
   std::string group;
   std::string subscription;
@@ -22,7 +20,7 @@ struct Common {
   bool verbose = false;
 };
 Command& add_common(Command& command, Common& common);
-// What lies in a workspace, or in an experiment of one.
+// The workspace, and the experiment in it, that a command works on.
 struct Place : Common {
   std::string workspace;
   std::string experiment;
@@ -46,9 +44,9 @@ class Arm {
   std::string group() const;
   // -l, the configured one, that of the group, or `local`.
   std::string location(const std::string& given) const;
-  // The storage account: given, from the environment, configured; empty when nobody says.
+  // The storage account: given, from the environment, configured; empty when there is none.
   std::string known_account(const std::string& given) const;
-  std::string account(const std::string& given) const;  // `default` when nobody says
+  std::string account(const std::string& given) const;  // `default` when there is none
 
   // /subscriptions/…/workspaces/{ws}, and below it.
   std::string workspaces() const;  // of the group
@@ -61,19 +59,19 @@ class Arm {
   enum class Depth { workspace, experiment };
   Outcome<void> ensure(const Place& place, Depth depth);
 
-  Outcome<Json> get(const std::string& path);
+  Outcome<Value> get(const std::string& path);
   // Null when it does not exist.
-  Outcome<Json> find(const std::string& path);
+  Outcome<Value> find(const std::string& path);
   // The failure of `show`: what is missing exits 3, as az does.
-  Outcome<Json> show(const std::string& path);
-  Outcome<Json> put(const std::string& path, const Json& body, Waiting waiting = Waiting::until_done);
-  Outcome<Json> patch(const std::string& path, const Json& body);
-  Outcome<Json> remove(const std::string& path, Waiting waiting);
-  Outcome<Json> post(const std::string& path, Waiting waiting);
+  Outcome<Value> show(const std::string& path);
+  Outcome<Value> put(const std::string& path, const Value& body, Waiting waiting = Waiting::until_done);
+  Outcome<Value> patch(const std::string& path, const Value& body);
+  Outcome<Value> remove(const std::string& path, Waiting waiting);
+  Outcome<Value> post(const std::string& path, Waiting waiting);
   // Every page. `query` is added to the first.
-  Outcome<Json> list(const std::string& path,
-                     const std::vector<std::pair<std::string, std::string>>& query = {},
-                     const char* method = "GET");
+  Outcome<Value> list(const std::string& path,
+                      const std::vector<std::pair<std::string, std::string>>& query = {},
+                      const char* method = "GET");
   // For everything else, API version and all.
   Outcome<net::Response> send(const char* method, const std::string& target, const std::string& body = {});
 
@@ -82,7 +80,7 @@ class Arm {
       : context_(&context), common_(&common), defaults_(std::move(defaults)) {}
   Outcome<void> wait_for(const net::Response& accepted, const std::string& path);
   Outcome<void> poll_operation(const std::string& target);
-  Outcome<void> make_when_absent(const std::string& path, const Json& body, const std::string& name_given,
+  Outcome<void> make_when_absent(const std::string& path, const Value& body, const std::string& name_given,
                                  const std::string& described);
 
   Context* context_;
@@ -92,13 +90,13 @@ class Arm {
 
 // The part of an absolute URL that our service is asked for.
 std::string target_of(const std::string& url);
-Outcome<Json> parse_answer(const net::Response& response, const std::string& target);
+Outcome<Value> parse_answer(const net::Response& response, const std::string& target);
 // The segment after `kind` of a resource id, kinds compared without case: resourcegroups, workspaces,
 // clusters …
 std::string part_of_id(const std::string& id, std::string_view kind);
-// What lies under a path of keys; null when there is nothing.
-const Json& value_at(const Json& json, std::initializer_list<const char*> keys);
+// The value at a path of keys; null when absent.
+const Value& value_at(const Value& json, std::initializer_list<const char*> keys);
 // The text under a path of keys; empty when there is none.
-std::string text_at(const Json& json, std::initializer_list<const char*> keys);
+std::string text_at(const Value& json, std::initializer_list<const char*> keys);
 
 }  // namespace slipway::cli::az

@@ -25,7 +25,7 @@ struct Named : Place {
 };
 // The name, or what to give when it is missing.
 Outcome<void> need(const std::string& value, const char* flag, const char* example);
-// A list below a workspace that nobody named and that was never made is empty.
-Outcome<Json> listed(Outcome<Json> list, const Place& place);
+// The list of a default workspace that does not exist yet is empty.
+Outcome<Value> listed(Outcome<Value> list, const Place& place);
 
 }  // namespace slipway::cli::az

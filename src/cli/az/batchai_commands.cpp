@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/az/batchai.h"
-#include "cli/commands.h"
+#include "cli/az/commands.h"
 
 namespace slipway::cli::az {
 
@@ -10,8 +10,8 @@ Outcome<void> need(const std::string& value, const char* flag, const char* examp
   return {};
 }
 
-Outcome<Json> listed(Outcome<Json> list, const Place& place) {
-  if (!list && list.error().status == 404 && place.workspace.empty()) return Json::array();
+Outcome<Value> listed(Outcome<Value> list, const Place& place) {
+  if (!list && list.error().status == 404 && place.workspace.empty()) return Value::list();
   return list;
 }
 
@@ -20,21 +20,21 @@ namespace {
 // A workspace is named by -n, and by -w in later versions.
 constexpr const char* workspace_name = "-n,--name,-w,--workspace,--workspace-name NAME";
 
-Outcome<Json> create_workspace(Arm& arm, const Named& options) {
+Outcome<Value> create_workspace(Arm& arm, const Named& options) {
   if (const auto named = need(options.workspace, "-n", "slipway batchai workspace create -n lab"); !named)
     return give_up(named);
   return arm.put(arm.workspace(options), {{"location", arm.location(options.location)}}, options.waiting());
 }
 
-Outcome<Json> list_workspaces(Arm& arm, const Named& options) {
+Outcome<Value> list_workspaces(Arm& arm, const Named& options) {
   if (!options.group.empty()) return arm.list(arm.workspaces());
   return arm.list("/subscriptions/" + net::percent_encode(arm.subscription()) +
                   "/providers/Microsoft.BatchAI/workspaces");
 }
 
-Outcome<Json> show_workspace(Arm& arm, const Named& options) { return arm.show(arm.workspace(options)); }
+Outcome<Value> show_workspace(Arm& arm, const Named& options) { return arm.show(arm.workspace(options)); }
 
-Outcome<Json> delete_workspace(Arm& arm, const Named& options) {
+Outcome<Value> delete_workspace(Arm& arm, const Named& options) {
   if (const auto named = need(options.workspace, "-n", "slipway batchai workspace delete -n lab"); !named)
     return give_up(named);
   if (const auto sure =
@@ -44,20 +44,20 @@ Outcome<Json> delete_workspace(Arm& arm, const Named& options) {
   return arm.remove(arm.workspace(options), options.waiting());
 }
 
-Outcome<Json> create_experiment(Arm& arm, const Named& options) {
+Outcome<Value> create_experiment(Arm& arm, const Named& options) {
   if (const auto named = need(options.experiment, "-n", "slipway batchai experiment create -n first"); !named)
     return give_up(named);
   if (const auto made = arm.ensure(options, Arm::Depth::workspace); !made) return give_up(made);
-  return arm.put(arm.experiment(options), Json(), options.waiting());
+  return arm.put(arm.experiment(options), Value(), options.waiting());
 }
 
-Outcome<Json> list_experiments(Arm& arm, const Named& options) {
+Outcome<Value> list_experiments(Arm& arm, const Named& options) {
   return listed(arm.list(arm.workspace(options) + "/experiments"), options);
 }
 
-Outcome<Json> show_experiment(Arm& arm, const Named& options) { return arm.show(arm.experiment(options)); }
+Outcome<Value> show_experiment(Arm& arm, const Named& options) { return arm.show(arm.experiment(options)); }
 
-Outcome<Json> delete_experiment(Arm& arm, const Named& options) {
+Outcome<Value> delete_experiment(Arm& arm, const Named& options) {
   if (const auto named = need(options.experiment, "-n", "slipway batchai experiment delete -n first"); !named)
     return give_up(named);
   if (const auto sure =
@@ -67,7 +67,7 @@ Outcome<Json> delete_experiment(Arm& arm, const Named& options) {
   return arm.remove(arm.experiment(options), options.waiting());
 }
 
-Outcome<Json> list_usages(Arm& arm, const Named& options) {
+Outcome<Value> list_usages(Arm& arm, const Named& options) {
   return arm.list(fmt::format("/subscriptions/{}/providers/Microsoft.BatchAI/locations/{}/usages",
                               net::percent_encode(arm.subscription()),
                               net::percent_encode(arm.location(options.location))));
@@ -79,7 +79,7 @@ void add_workspace_commands(Command& batchai, Context& context) {
   Command workspace = batchai.verb("workspace", "Workspaces: what clusters and experiments lie in",
                                    "slipway batchai workspace list -o table");
   const auto verb = [&](const char* name, const char* about, const char* example, const View& view,
-                        Outcome<Json> (*work)(Arm&, const Named&), bool deletes = false) {
+                        Outcome<Value> (*work)(Arm&, const Named&), bool deletes = false) {
     auto options = std::make_shared<Named>();
     Command command = workspace.verb(name, about, example);
     add_common(command, *options)
@@ -102,7 +102,7 @@ void add_experiment_commands(Command& batchai, Context& context) {
   Command experiment = batchai.verb("experiment", "Experiments: what jobs lie in",
                                     "slipway batchai experiment list -w lab -o table");
   const auto verb = [&](const char* name, const char* about, const char* example, const View& view,
-                        Outcome<Json> (*work)(Arm&, const Named&), bool deletes = false) {
+                        Outcome<Value> (*work)(Arm&, const Named&), bool deletes = false) {
     auto options = std::make_shared<Named>();
     Command command = experiment.verb(name, about, example);
     add_workspace(command, *options)
@@ -126,17 +126,17 @@ void add_experiment_commands(Command& batchai, Context& context) {
 namespace slipway::cli {
 
 void add_batchai(CommandTree& tree, Context& context) {
-  Command batchai = tree.add("batchai", "Clusters and jobs with the words of az batchai",
+  Command batchai = tree.add("batchai", "Azure-compatible: clusters and jobs (az batchai)",
                              "slipway batchai job list -w lab -e first -o table");
-  batchai.in_azure_manner();
+  batchai.azure_compatible();
   az::add_workspace_commands(batchai, context);
   az::add_experiment_commands(batchai, context);
   az::add_cluster_commands(batchai, context);
   az::add_job_commands(batchai, context);
   az::add_file_server_commands(batchai, context);
   auto usages = std::make_shared<az::Named>();
-  Command command = batchai.verb("list-usages", "Show what is used of what there is",
-                                 "slipway batchai list-usages -l eastus -o table");
+  Command command =
+      batchai.verb("list-usages", "Show usage and limits", "slipway batchai list-usages -l eastus -o table");
   az::add_common(command, *usages).text("-l,--location NAME", usages->location, "the location");
   az::runs(command, context, usages, az::usage_view(), az::list_usages);
 }

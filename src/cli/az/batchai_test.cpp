@@ -6,7 +6,32 @@
 namespace slipway::cli {
 namespace {
 
-TEST_F(BatchAi, ListsAsATableWithAzuresColumns) {
+TEST_F(BatchAi, LoginNamesTheServiceAndTheUser) {
+  service.on("GET /v1/service", 200, R"({"url":"x","user":"ana"})");
+  const Ran ran = run({"login", "-u", "me", "-p", "secret"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.err.find("The service is " + service.url() + "; you are ana, by the token in "),
+            std::string::npos)
+      << ran.err;
+  EXPECT_EQ(Json::parse(ran.out)[0]["user"]["name"], "ana");
+}
+
+TEST_F(BatchAi, FlagsOfOtherCommandsAreDroppedWithANote) {
+  service.on("DELETE " + clusters + "/nc6", 200, "");
+  const Ran ran = run({"batchai", "cluster", "delete", "-w", "lab", "-e", "first", "--name", "nc6", "-y"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.err, "note:  -e is not used by slipway batchai cluster delete\n");
+  EXPECT_EQ(run({"batchai", "cluster", "delete", "--nonsense", "x", "--name", "nc6", "-y"}).code, 2);
+}
+
+TEST_F(BatchAi, DeletingWhatDoesNotExistPrintsANote) {
+  service.on("DELETE " + jobs + "/fit", 204, "");
+  const Ran ran = run({"batchai", "job", "delete", "-w", "lab", "-e", "first", "-n", "fit", "-y"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.err, "note:  there is no fit: nothing was deleted\n");
+}
+
+TEST_F(BatchAi, TablesHaveAzuresColumns) {
   service.on("GET " + clusters, 200, R"({"value":[)" + cluster_json("nc6") + R"(]})");
   service.on("GET " + jobs, 200,
              R"({"value":[)" + job_json("failed", R"(,"executionInfo":{"exitCode":3})") + R"(]})");
@@ -56,7 +81,7 @@ TEST_F(BatchAi, ShowsEveryFieldAndTheGroup) {
   EXPECT_EQ(run({"batchai", "cluster", "show", "-w", "lab", "-n", "nc6", "--query", "subnet.id"}).out, "");
 }
 
-TEST_F(BatchAi, WhatIsMissingExitsThreeWithAzuresMessage) {
+TEST_F(BatchAi, MissingResourceExitsThree) {
   service.on("GET " + jobs + "/gone", 404,
              R"({"error":{"code":"JobNotFound","message":"The specified job was not found.","details":[)"
              R"({"code":"x","target":"name","message":"gone"}]}})");
@@ -65,7 +90,7 @@ TEST_F(BatchAi, WhatIsMissingExitsThreeWithAzuresMessage) {
   EXPECT_EQ(ran.err, "error: The specified job was not found.\nwhy:   name: gone\n");
 }
 
-TEST_F(BatchAi, CreatesAClusterFromSwitches) {
+TEST_F(BatchAi, ClusterCreateFromFlags) {
   offer(clusters + "/nc6", cluster_json("nc6"));
   const Ran ran = run({"batchai",
                        "cluster",
@@ -101,7 +126,7 @@ TEST_F(BatchAi, CreatesAClusterFromSwitches) {
       "relativeMountPath":"external"}]}}}})"));
 }
 
-TEST_F(BatchAi, TheFirstVersionsLinesRunWithoutAWorkspace) {
+TEST_F(BatchAi, CommandsOfTheFirstVersionNeedNoWorkspace) {
   const std::string usual =
       "/subscriptions/default/resourceGroups/default/providers/Microsoft.BatchAI/workspaces/default";
   service.on("PUT " + usual, 200, "{}");
@@ -140,7 +165,7 @@ TEST_F(BatchAi, TheFirstVersionsLinesRunWithoutAWorkspace) {
   EXPECT_EQ(service.body_of("PUT " + usual + "/experiments/default"), "");
 }
 
-TEST_F(BatchAi, CreatesAClusterWithAPasswordAndAnAccount) {
+TEST_F(BatchAi, ClusterCreateWithPasswordAndAccount) {
   offer(clusters + "/my_cluster", cluster_json("my_cluster"));
   const Ran ran = run({"batchai",
                        "cluster",
@@ -186,7 +211,7 @@ TEST_F(BatchAi, CreatesAClusterWithAPasswordAndAnAccount) {
                         R"(/fileServers/files"},"relativeMountPath":"nfs","mountOptions":"rw"})"));
 }
 
-TEST_F(BatchAi, MakesTheWorkspaceAndExperimentThatAreNotThere) {
+TEST_F(BatchAi, MissingWorkspaceAndExperimentAreCreated) {
   const std::string other =
       "/subscriptions/default/resourceGroups/default/providers/Microsoft.BatchAI/workspaces/new";
   service.on("PUT " + other, 200, R"({"name":"new"})");
@@ -201,7 +226,7 @@ TEST_F(BatchAi, MakesTheWorkspaceAndExperimentThatAreNotThere) {
   EXPECT_EQ(run({"batchai", "cluster", "list", "-w", "none"}).code, 1);
 }
 
-TEST_F(BatchAi, SaysWhatIsWrongWithACluster) {
+TEST_F(BatchAi, InvalidClusterIsExplained) {
   service.on("GET " + clusters + "/old", 200, cluster_json("old"));
   struct Row {
     std::vector<std::string> more;
@@ -209,8 +234,8 @@ TEST_F(BatchAi, SaysWhatIsWrongWithACluster) {
     const char* error;
   };
   const Row rows[] = {
-      {{"-n", "c", "-t", "1"}, 2, "error: the size of the nodes is not said"},
-      {{"-n", "c", "-s", "x"}, 2, "error: the cluster's size is not said"},
+      {{"-n", "c", "-t", "1"}, 2, "error: --vm-size is missing"},
+      {{"-n", "c", "-s", "x"}, 2, "error: the size of the cluster is missing"},
       {{"-n", "c", "-s", "x", "--min", "1"}, 2, "error: --min and --max go together"},
       {{"-n", "c", "-s", "x", "--min", "3", "--max", "1"}, 2, "error: --min 3 is more than --max 1"},
       {{"-n", "c", "-s", "x", "-t", "1", "-i", "Windows"}, 2, "error: --image: 'Windows' is no image"},
@@ -238,7 +263,7 @@ TEST_F(BatchAi, SaysWhatIsWrongWithACluster) {
   EXPECT_TRUE(service.seen("PUT").empty());
 }
 
-TEST_F(BatchAi, CreatesAJobFromFilesOfAnyVersion) {
+TEST_F(BatchAi, JobCreateFromFilesOfAnyVersion) {
   service.on("GET " + clusters + "/nc6", 200, cluster_json("nc6"));
   offer(jobs + "/fit", job_json("queued"));
   data.write("job.json",
@@ -262,7 +287,7 @@ TEST_F(BatchAi, CreatesAJobFromFilesOfAnyVersion) {
     words.insert(words.end(), {"--storage-account-name", "lab", "--storage-account-key", "K"});
     const Ran ran = run(words);
     ASSERT_EQ(ran.code, 0) << ran.err;
-    EXPECT_NE(ran.err.find("nothing is known of colour"), std::string::npos) << ran.err;
+    EXPECT_NE(ran.err.find("colour is unknown"), std::string::npos) << ran.err;
     EXPECT_NE(ran.err.find("the job asks for 3 nodes and the cluster has at most 2"), std::string::npos)
         << ran.err;
     EXPECT_EQ(sent("PUT " + jobs + "/fit"),
@@ -282,7 +307,7 @@ TEST_F(BatchAi, CreatesAJobFromFilesOfAnyVersion) {
   EXPECT_NE(without.err.find("needs a storage account"), std::string::npos) << without.err;
 }
 
-TEST_F(BatchAi, PollsWhatIsAcceptedOnly) {
+TEST_F(BatchAi, AcceptedOperationsArePolled) {
   std::atomic<int> asked = 0;
   service.on("GET " + clusters + "/c", [&](const ExchangePtr& exchange) {
     exchange->send(asked < 2 ? json_response(404, "{}") : json_response(200, cluster_json("c")));
@@ -306,7 +331,7 @@ TEST_F(BatchAi, PollsWhatIsAcceptedOnly) {
   EXPECT_EQ(run({"batchai", "cluster", "delete", "-w", "lab", "-n", "c", "-y", "--no-wait"}).code, 0);
   EXPECT_EQ(asked, 3);
   service.on("GET /operations/1", 200, R"({"status":"Failed","error":{"code":"X","message":"no room"}})");
-  const Ran failed = run({"batchai", "cluster", "delete", "-w", "lab", "-n", "c"});
+  const Ran failed = run({"batchai", "cluster", "delete", "-w", "lab", "-n", "c", "-y"});
   EXPECT_EQ(failed.code, 1);
   EXPECT_EQ(failed.err, "error: no room\n");
 }
@@ -369,7 +394,7 @@ TEST_F(BatchAi, ListsWorkspacesExperimentsAndUsages) {
             "Clusters        2       -1\n");
 }
 
-TEST_F(BatchAi, EveryHelpOpensWithAnExample) {
+TEST_F(BatchAi, HelpStartsWithAnExample) {
   const std::vector<std::vector<std::string>> commands = {{"batchai"},
                                                           {"batchai", "workspace"},
                                                           {"batchai", "workspace", "create"},
@@ -401,7 +426,7 @@ TEST_F(BatchAi, EveryHelpOpensWithAnExample) {
   }
 }
 
-TEST_F(BatchAi, WhatIsWrongInAFileIsSaidWithItsLines) {
+TEST_F(BatchAi, FileErrorsHaveLines) {
   service.on("GET " + std::string(lab), 200, "{}");
   service.on("GET " + std::string(lab) + "/experiments/first", 200, "{}");
   service.on("GET " + jobs + "/fit", 404, R"({"error":{"code":"JobNotFound","message":"none"}})");

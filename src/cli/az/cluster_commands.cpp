@@ -4,7 +4,6 @@
 
 #include "cli/az/batchai.h"
 #include "cli/az/config_file.h"
-#include "cli/commands.h"
 
 namespace slipway::cli::az {
 namespace {
@@ -13,17 +12,17 @@ struct ScaleOptions : Named {
   std::optional<std::uint32_t> target, low, high;
 };
 
-Outcome<Json> list(Arm& arm, const Named& options) {
+Outcome<Value> list(Arm& arm, const Named& options) {
   return listed(arm.list(arm.workspace(options) + "/clusters"), options);
 }
 
-Outcome<Json> show(Arm& arm, const Named& options) {
+Outcome<Value> show(Arm& arm, const Named& options) {
   if (const auto named = need(options.name, "-n", "slipway batchai cluster show -n nc6"); !named)
     return give_up(named);
   return arm.show(arm.cluster(options, options.name));
 }
 
-Outcome<Json> remove(Arm& arm, const Named& options) {
+Outcome<Value> remove(Arm& arm, const Named& options) {
   if (const auto named = need(options.name, "-n", "slipway batchai cluster delete -n nc6"); !named)
     return give_up(named);
   if (const auto sure = confirm(fmt::format("Delete cluster {}? Jobs on it end.", options.name), options.yes);
@@ -32,17 +31,17 @@ Outcome<Json> remove(Arm& arm, const Named& options) {
   return arm.remove(arm.cluster(options, options.name), options.waiting());
 }
 
-Outcome<Json> scale(Arm& arm, const ScaleOptions& options, const Json& settings) {
+Outcome<Value> scale(Arm& arm, const ScaleOptions& options, const Value& settings) {
   if (const auto named = need(options.name, "-n", "slipway batchai cluster resize -n nc6 -t 2"); !named)
     return give_up(named);
   return arm.patch(arm.cluster(options, options.name), {{"properties", {{"scaleSettings", settings}}}});
 }
 
-Outcome<Json> resize(Arm& arm, const ScaleOptions& options) {
+Outcome<Value> resize(Arm& arm, const ScaleOptions& options) {
   return scale(arm, options, {{"manual", {{"targetNodeCount", *options.target}}}});
 }
 
-Outcome<Json> auto_scale(Arm& arm, const ScaleOptions& options) {
+Outcome<Value> auto_scale(Arm& arm, const ScaleOptions& options) {
   if (*options.low > *options.high)
     return misuse(fmt::format("--min {} is more than --max {}", *options.low, *options.high),
                   "--min 0 --max 4");
@@ -66,7 +65,7 @@ std::string lower(std::string text) {
 }
 
 // A datastore and a folder in it: what a volume of the cluster has inside.
-std::pair<std::string, std::string> inside_of(const Json& volume) {
+std::pair<std::string, std::string> inside_of(const Value& volume) {
   if (const std::string url = text_at(volume, {"azureFileUrl"}); !url.empty()) {
     const std::string path = target_of(url).substr(1);
     const std::size_t slash = std::min(path.find('/'), path.size());
@@ -81,12 +80,12 @@ std::pair<std::string, std::string> inside_of(const Json& volume) {
 }
 
 // The datastore and the folder in it that a path on a node means: $AZ_BATCHAI_MOUNT_ROOT/share/logs.
-Outcome<std::pair<std::string, std::string>> datastore_of(const Json& volumes, const std::string& path) {
+Outcome<std::pair<std::string, std::string>> datastore_of(const Value& volumes, const std::string& path) {
   for (const char* root : {"$AZ_BATCHAI_MOUNT_ROOT/", "${AZ_BATCHAI_MOUNT_ROOT}/"}) {
     if (!path.starts_with(root)) continue;
     const std::string below = path.substr(std::string_view(root).size());
     for (const char* kind : {"azureFileShares", "azureBlobFileSystems", "fileServers"})
-      for (const Json& volume : value_at(volumes, {kind})) {
+      for (const Value& volume : volumes.items_at(kind)) {
         const std::string mount = text_at(volume, {"relativeMountPath"});
         if (below != mount && !below.starts_with(mount + "/")) continue;
         const auto [store, folder] = inside_of(volume);
@@ -98,31 +97,31 @@ Outcome<std::pair<std::string, std::string>> datastore_of(const Json& volumes, c
                 "give --setup-task-output a folder of a mounted share");
 }
 
-Outcome<Json> files(Arm& arm, const FilesOptions& options) {
+Outcome<Value> files(Arm& arm, const FilesOptions& options) {
   if (const auto named = need(options.name, "-c", "slipway batchai cluster file list -c nc6"); !named)
     return give_up(named);
-  Outcome<Json> cluster = arm.get(arm.cluster(options, options.name));
+  Outcome<Value> cluster = arm.get(arm.cluster(options, options.name));
   if (!cluster) return cluster;
-  const Json& setup = value_at(*cluster, {"properties", "nodeSetup"});
+  const Value& setup = value_at(*cluster, {"properties", "nodeSetup"});
   const std::string prefix = text_at(setup, {"setupTask", "stdOutErrPathPrefix"});
-  if (prefix.empty()) return Json::array();
+  if (prefix.empty()) return Value::list();
   const auto place = datastore_of(value_at(setup, {"mountVolumes"}), prefix);
   if (!place) return give_up(place);
   std::string folder = place->second;
   for (const std::string& part : {text_at(setup, {"setupTask", "stdOutErrPathSuffix"}), options.path})
     if (!part.empty() && part != ".") folder += (folder.empty() || folder.ends_with("/") ? "" : "/") + part;
-  Json list = Json::array();
+  Value list = Value::list();
   const auto page = [&](const std::vector<Value>& items) {
     for (const Value& item : items) {
-      const bool is_folder = item.text("kind") == "folder";
-      Json file{{"name", item.text("name")}, {"isDirectory", is_folder}};
+      const bool is_folder = item.text_at("kind") == "folder";
+      Value file{{"name", item.text_at("name")}, {"isDirectory", is_folder}};
       if (!is_folder) {
-        file["contentLength"] = item.count("size");
-        const std::string path = folder + "/" + item.text("name");
+        file["contentLength"] = item.count_at("size");
+        const std::string path = folder + "/" + item.text_at("name");
         file["downloadUrl"] = arm.context().service().url() +
                               with_query(resource({"datastores", place->first, "content"}), {{"path", path}});
       }
-      list.push_back(std::move(file));
+      list.items.push_back(std::move(file));
     }
     return true;
   };
@@ -156,7 +155,7 @@ void add_cluster_commands(Command& batchai, Context& context) {
       batchai.verb("cluster", "Clusters: nodes that run jobs", "slipway batchai cluster list -o table");
   add_cluster_create(cluster, context);
   const auto verb = [&](const char* name, const char* about, const char* example, const View& view,
-                        Outcome<Json> (*work)(Arm&, const Named&), bool deletes = false) {
+                        Outcome<Value> (*work)(Arm&, const Named&), bool deletes = false) {
     auto options = std::make_shared<Named>();
     Command command = cluster.verb(name, about, example);
     add_workspace(command, *options);

@@ -19,10 +19,10 @@ constexpr const char* example =
     "slipway batchai cluster create -w lab -n nc6 -s Standard_NC6 -i UbuntuLTS --min 0 --max 4 -u ana -k "
     "~/.ssh/id_rsa.pub";
 
-Outcome<void> set_scale(Json& properties, const ClusterOptions& options) {
+Outcome<void> set_scale(Value& properties, const ClusterOptions& options) {
   if (!options.target && !options.low && !options.high) {
-    if (!properties.contains("scaleSettings"))
-      return misuse("the cluster's size is not said", "--target 2, or --min 0 --max 4");
+    if (properties.find("scaleSettings") == nullptr)
+      return misuse("the size of the cluster is missing", "--target 2, or --min 0 --max 4");
     return {};
   }
   if (options.low.has_value() != options.high.has_value())
@@ -44,7 +44,7 @@ Outcome<void> set_scale(Json& properties, const ClusterOptions& options) {
 }
 
 // publisher:offer:sku:version, or one of the names everybody knows.
-Outcome<Json> image_reference(const std::string& image) {
+Outcome<Value> image_reference(const std::string& image) {
   std::string text = image;
   if (same_word(image, "UbuntuLTS")) text = "Canonical:UbuntuServer:16.04-LTS:latest";
   if (same_word(image, "UbuntuDSVM"))
@@ -59,23 +59,23 @@ Outcome<Json> image_reference(const std::string& image) {
   if (parts.size() != 4 || parts[0].empty() || parts[1].empty() || parts[2].empty())
     return misuse(fmt::format("--image: '{}' is no image", image),
                   "UbuntuLTS, UbuntuDSVM, or publisher:offer:sku:version");
-  Json reference{{"publisher", parts[0]}, {"offer", parts[1]}, {"sku", parts[2]}};
+  Value reference{{"publisher", parts[0]}, {"offer", parts[1]}, {"sku", parts[2]}};
   if (!parts[3].empty()) reference["version"] = parts[3];
   return reference;
 }
 
-Outcome<void> set_image(Json& properties, const ClusterOptions& options) {
+Outcome<void> set_image(Value& properties, const ClusterOptions& options) {
   if (options.image.empty() && options.custom_image.empty()) return {};
   if (options.image.empty())
     return misuse("--custom-image needs to know what the image was made from", "add --image UbuntuLTS");
-  Outcome<Json> reference = image_reference(options.image);
+  Outcome<Value> reference = image_reference(options.image);
   if (!reference) return give_up(reference);
   if (!options.custom_image.empty()) (*reference)["virtualMachineImageId"] = options.custom_image;
   properties["virtualMachineConfiguration"] = {{"imageReference", *reference}};
   return {};
 }
 
-Outcome<void> set_setup_task(Json& properties, const ClusterOptions& options) {
+Outcome<void> set_setup_task(Value& properties, const ClusterOptions& options) {
   if (options.setup_task.empty() && options.setup_task_output.empty()) return {};
   if (options.setup_task.empty() || options.setup_task_output.empty())
     return misuse("--setup-task and --setup-task-output go together",
@@ -86,7 +86,7 @@ Outcome<void> set_setup_task(Json& properties, const ClusterOptions& options) {
 }
 
 // One account for each location, with a share and a container that are made when they are not there.
-Outcome<void> add_auto_storage(Arm& arm, Json& volumes, const ClusterOptions& options) {
+Outcome<void> add_auto_storage(Arm& arm, Value& volumes, const ClusterOptions& options) {
   std::string account = "batchaiauto";
   for (const char c : arm.location(options.location))
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) account += static_cast<char>(std::tolower(c));
@@ -104,27 +104,26 @@ Outcome<void> add_auto_storage(Arm& arm, Json& volumes, const ClusterOptions& op
   return add_volumes(arm, options, volumes, storage);
 }
 
-Outcome<Json> properties_of(Arm& arm, const ClusterOptions& options) {
-  Json properties = Json::object();
+Outcome<Value> properties_of(Arm& arm, const ClusterOptions& options) {
+  Value properties = Value::map();
   if (!options.config.empty()) {
-    Outcome<Json> file = read_config(arm, options.config, cluster_view());
+    Outcome<Value> file = read_config(arm, options.config, cluster_view());
     if (!file) return file;
     properties = std::move(*file);
   }
   if (!options.vm_size.empty()) properties["vmSize"] = options.vm_size;
-  if (text_at(properties, {"vmSize"}).empty())
-    return misuse("the size of the nodes is not said", "-s Standard_NC6");
+  if (text_at(properties, {"vmSize"}).empty()) return misuse("--vm-size is missing", "-s Standard_NC6");
   if (!options.vm_priority.empty()) properties["vmPriority"] = options.vm_priority;
   if (!options.subnet.empty()) properties["subnet"] = {{"id", options.subnet}};
   if (const auto done = set_scale(properties, options); !done) return give_up(done);
   if (const auto done = set_image(properties, options); !done) return give_up(done);
   if (const auto done = set_setup_task(properties, options); !done) return give_up(done);
 
-  Outcome<Json> account = admin_settings(value_at(properties, {"userAccountSettings"}), options.admin);
+  Outcome<Value> account = admin_settings(value_at(properties, {"userAccountSettings"}), options.admin);
   if (!account) return account;
   properties["userAccountSettings"] = std::move(*account);
 
-  Json volumes = value_at(properties, {"nodeSetup", "mountVolumes"});
+  Value volumes = value_at(properties, {"nodeSetup", "mountVolumes"});
   if (const auto done = fill_volumes(arm, volumes, options.storage); !done) return give_up(done);
   if (const auto done = add_volumes(arm, options, volumes, options.storage); !done) return give_up(done);
   if (options.auto_storage)
@@ -133,13 +132,13 @@ Outcome<Json> properties_of(Arm& arm, const ClusterOptions& options) {
   return properties;
 }
 
-Outcome<Json> create(Arm& arm, const ClusterOptions& options) {
+Outcome<Value> create(Arm& arm, const ClusterOptions& options) {
   if (const auto named = need(options.name, "-n", example); !named) return give_up(named);
-  Outcome<Json> properties = properties_of(arm, options);
+  Outcome<Value> properties = properties_of(arm, options);
   if (!properties) return properties;
   if (const auto made = arm.ensure(options, Arm::Depth::workspace); !made) return give_up(made);
   const std::string path = arm.cluster(options, options.name);
-  Outcome<Json> before = arm.find(path);
+  Outcome<Value> before = arm.find(path);
   if (!before) return before;
   if (!before->is_null())
     return refuse(fmt::format("there is a cluster {} already", options.name), {},
@@ -154,7 +153,7 @@ void add_cluster_create(Command& cluster, Context& context) {
   Command command = cluster.verb("create", "Make a cluster", example);
   add_workspace(command, *options)
       .text("-n,--name,--cluster-name NAME", options->name, "the cluster's name")
-      .text("-f,--config-file,-c,--config FILE", options->config, "a cluster.json; switches say more than it")
+      .text("-f,--config-file,-c,--config FILE", options->config, "a cluster.json; flags come before it")
       .text("-s,--vm-size SIZE", options->vm_size, "the size of the nodes: Standard_NC6, or a pool's")
       .number("-t,--target N", options->target, "how many nodes")
       .number("--min N", options->low, "at least so many nodes")

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <pwd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <charconv>
 
 #include "base/file.h"
+#include "base/subprocess.h"
 #include "wire/document.h"
 
 namespace slipway::cli::az {
@@ -24,30 +24,31 @@ bool is_dropped(const std::string& key) {
   return false;
 }
 
-// Brings one object up to date, and names what nobody knows.
-void modernize(Json& value, const Json& fields, const std::string& path, std::vector<std::string>& unknown) {
-  if (value.is_array()) {
-    const Json inner = fields.is_array() && !fields.empty() ? fields[0] : Json();
-    for (std::size_t i = 0; i < value.size(); ++i)
-      modernize(value[i], inner, fmt::format("{}[{}]", path, i), unknown);
+// Renames old keys of one object, and collects unknown ones.
+void modernize(Value& value, const Value& fields, const std::string& path,
+               std::vector<std::string>& unknown) {
+  if (value.is_list()) {
+    const Value inner = fields.items.empty() ? Value() : fields.items[0];
+    for (std::size_t i = 0; i < value.items.size(); ++i)
+      modernize(value.items[i], inner, fmt::format("{}[{}]", path, i), unknown);
     return;
   }
-  if (!value.is_object()) return;
-  Json out = Json::object();
-  for (auto& [key, inner] : value.items()) {
+  if (!value.is_map()) return;
+  Value out = Value::map();
+  for (auto& [key, inner] : value.fields) {
     std::string name = key;
     if (name == "credentialsInfo") name = "credentials";
     if (name == "adminUserSSHPublicKey") name = "adminUserSshPublicKey";
     if (is_dropped(name) || (name == "type" && path.find("outputDirectories") != std::string::npos)) continue;
     if (name == "priority" && inner.is_number() && path.empty()) {
-      const double priority = inner.get<double>();
+      const double priority = inner.number().value_or(0);
       out["schedulingPriority"] = priority < 0 ? "low" : priority > 0 ? "high" : "normal";
       continue;
     }
     const std::string here = path.empty() ? name : path + "." + name;
-    const bool is_known = !fields.is_object() || fields.contains(name);
+    const bool is_known = !fields.is_map() || fields.find(name) != nullptr;
     if (!is_known) unknown.push_back(here);
-    modernize(inner, is_known && fields.is_object() ? fields[name] : Json(), here, unknown);
+    modernize(inner, fields.at(name), here, unknown);
     out[name] = inner;
   }
   value = std::move(out);
@@ -57,9 +58,9 @@ std::string storage_key(const Storage& storage) {
   return storage.key.empty() ? environment("AZURE_BATCHAI_STORAGE_KEY") : storage.key;
 }
 
-Json credentials(const Storage& storage) {
+Value credentials(const Storage& storage) {
   const std::string key = storage_key(storage);
-  return key.empty() ? Json::object() : Json{{"accountKey", key}};
+  return key.empty() ? Value::map() : Value{{"accountKey", key}};
 }
 
 // The account of Batch AI's own setting comes before that of all storage.
@@ -69,23 +70,22 @@ std::string known_account(const Arm& arm, const Storage& storage) {
   return set.empty() ? arm.known_account({}) : set;
 }
 
-Outcome<void> replace_account(const Arm& arm, Json& volume, const char* key, const Storage& storage) {
+Outcome<void> replace_account(const Arm& arm, Value& volume, const char* key, const Storage& storage) {
   std::string text = text_at(volume, {key});
   const std::size_t at = text.find(account_mark);
   if (at == std::string::npos) return {};
   const std::string account = known_account(arm, storage);
   if (account.empty())
-    return misuse(
-        fmt::format("the configuration file needs a storage account in the place of {}", account_mark),
-        "--storage-account-name NAME, or set AZURE_BATCHAI_STORAGE_ACCOUNT");
+    return misuse(fmt::format("the configuration file needs a storage account for {}", account_mark),
+                  "--storage-account-name NAME, or set AZURE_BATCHAI_STORAGE_ACCOUNT");
   volume[key] = text.replace(at, std::string_view(account_mark).size(), account);
   return {};
 }
 
-Json& collection(Json& volumes, const char* name) {
-  if (!volumes.is_object()) volumes = Json::object();
-  Json& list = volumes[name];
-  if (!list.is_array()) list = Json::array();
+Value& collection(Value& volumes, const char* name) {
+  if (!volumes.is_map()) volumes = Value::map();
+  Value& list = volumes[name];
+  if (!list.is_list()) list = Value::list();
   return list;
 }
 
@@ -98,14 +98,11 @@ Outcome<void> generate_key(const std::string& key_file) {
   if (::access(key_file.c_str(), F_OK) == 0) return {};
   if (const auto made = make_folders(key_file.substr(0, key_file.rfind('/')), 0700); !made)
     return give_up(made);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::execlp("ssh-keygen", "ssh-keygen", "-q", "-t", "rsa", "-b", "3072", "-N", "", "-f", key_file.c_str(),
-             nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0)
+  const auto ran =
+      run_to_exit({.argv = {"ssh-keygen", "-q", "-t", "rsa", "-b", "3072", "-N", "", "-f", key_file},
+                   .input = Stdio::inherit,
+                   .group = ProcessGroup::inherit});
+  if (!ran || !ran->is_success())
     return refuse("a key could not be made", "ssh-keygen is not there or failed",
                   "install it, or use --password");
   return {};
@@ -132,7 +129,7 @@ Outcome<std::string> public_key(const std::string& given) {
 Command& add_storage(Command& command, Storage& storage) {
   return command
       .text("--storage-account-name NAME", storage.account, "the storage account of shares and containers")
-      .text("--storage-account-key KEY", storage.key, "its key (taken, and needed nowhere)")
+      .text("--storage-account-key KEY", storage.key, "its key (accepted and ignored)")
       .text("--afs-name,--azure-file-share NAME", storage.share, "a file share to mount")
       .text("--afs-mount-path PATH", storage.share_path, "where, below the mount root (default: afs)")
       .text("--bfs-name,--container-name NAME", storage.container, "a blob container to mount")
@@ -145,28 +142,25 @@ std::string share_url(const std::string& account, const std::string& share) {
   return fmt::format("https://{}.file.core.windows.net/{}", account, share);
 }
 
-Outcome<Json> read_config(Arm& arm, const std::string& path, const View& view) {
+Outcome<Value> read_config(Arm& arm, const std::string& path, const View& view) {
   const Result<std::string> text = read_file(path);
   if (!text) return give_up(text);
-  // The reader that knows lines first: it says where a file is wrong.
-  if (const Result<wire::Value> checked = wire::parse_json(*text, path); !checked) return give_up(checked);
-  const Json file = Json::parse(*text, nullptr, false);
-  if (!file.is_object()) return misuse(path + " is not a JSON object", R"({"properties": {…}})");
-  const auto inner = file.find("properties");
-  Json properties = inner != file.end() && inner->is_object() ? *inner : file;
+  const Result<Value> file = wire::parse_json(*text, path);
+  if (!file) return give_up(file);
+  if (!file->is_map()) return misuse(path + " is not a JSON object", R"({"properties": {…}})");
+  Value properties = file->at("properties").is_map() ? file->at("properties") : *file;
   std::vector<std::string> unknown;
-  modernize(properties, Json::parse(view.fields), {}, unknown);
+  modernize(properties, known_fields(view), {}, unknown);
   for (const std::string& key : unknown)
-    arm.context().say(
-        fmt::format("warning: {}: nothing is known of {}; it is passed on", path, printable(key)));
+    arm.context().say(fmt::format("warning: {}: {} is unknown; it is passed on", path, printable(key)));
   return properties;
 }
 
 namespace {
 
 // The line of a path like properties.inputDirectories[1].id, or of the innermost part of it that is there.
-int line_of(const wire::Value& root, std::string_view path) {
-  const wire::Value* at = &root;
+int line_of(const Value& root, std::string_view path) {
+  const Value* at = &root;
   int line = root.line;
   while (!path.empty()) {
     const std::size_t end = std::min(path.find_first_of(".[]"), path.size());
@@ -174,11 +168,9 @@ int line_of(const wire::Value& root, std::string_view path) {
     path.remove_prefix(std::min(end + 1, path.size()));
     if (part.empty()) continue;
     std::size_t index = 0;
-    const bool is_index = at->kind == wire::Value::Kind::list &&
+    const bool is_index = at->kind == Value::Kind::list &&
                           std::from_chars(part.data(), part.data() + part.size(), index).ec == std::errc{};
-    const wire::Value* next = !is_index                  ? at->find(part)
-                              : index < at->items.size() ? &at->items[index]
-                                                         : nullptr;
+    const Value* next = !is_index ? at->find(part) : index < at->items.size() ? &at->items[index] : nullptr;
     if (next == nullptr) return line;
     at = next;
     if (at->line > 0) line = at->line;
@@ -187,7 +179,7 @@ int line_of(const wire::Value& root, std::string_view path) {
 }
 
 // "properties.x: line 1: properties.x is …" of the body that was sent, as "job.json:7: properties.x is …".
-std::string located(std::string_view said, const wire::Value& file, const std::string& name) {
+std::string located(std::string_view said, const Value& file, const std::string& name) {
   const std::string_view whole = said;
   const auto skip_to = [&](std::string_view mark) {
     if (const std::size_t at = said.find(mark); at != std::string_view::npos)
@@ -202,13 +194,13 @@ std::string located(std::string_view said, const wire::Value& file, const std::s
 
 }  // namespace
 
-Outcome<Json> put_config(Arm& arm, const std::string& target, const Json& properties, Waiting waiting,
-                         const std::string& file) {
-  Outcome<Json> made = arm.put(target, {{"properties", properties}}, waiting);
+Outcome<Value> put_config(Arm& arm, const std::string& target, const Value& properties, Waiting waiting,
+                          const std::string& file) {
+  Outcome<Value> made = arm.put(target, {{"properties", properties}}, waiting);
   if (made || file.empty() || made.error().status != 400) return made;
   const Result<std::string> text = read_file(file);
   if (!text) return made;
-  const Result<wire::Value> lines = wire::parse_yaml(*text, file);  // which JSON is, and which keeps lines
+  const Result<Value> lines = wire::parse_yaml(*text, file);  // which JSON is, and which keeps lines
   if (!lines) return made;
   Failure failure = made.error();
   failure.what = located(failure.what, *lines, file);
@@ -222,13 +214,13 @@ Outcome<Json> put_config(Arm& arm, const std::string& target, const Json& proper
   return give_up(std::move(failure));
 }
 
-Outcome<void> fill_volumes(Arm& arm, Json& volumes, const Storage& storage) {
-  if (!volumes.is_object()) return {};
+Outcome<void> fill_volumes(Arm& arm, Value& volumes, const Storage& storage) {
+  if (!volumes.is_map()) return {};
   for (const char* kind : {"azureFileShares", "azureBlobFileSystems"}) {
-    const auto list = volumes.find(kind);
-    if (list == volumes.end() || !list->is_array()) continue;
-    for (Json& volume : *list) {
-      if (!volume.is_object()) continue;
+    Value* const list = volumes.find(kind);
+    if (list == nullptr) continue;
+    for (Value& volume : list->items) {
+      if (!volume.is_map()) continue;
       for (const char* key : {"accountName", "azureFileUrl"})
         if (auto done = replace_account(arm, volume, key, storage); !done) return done;
       if (text_at(volume, {"accountName"}).empty()) {
@@ -237,8 +229,7 @@ Outcome<void> fill_volumes(Arm& arm, Json& volumes, const Storage& storage) {
         if (host != std::string::npos)
           volume["accountName"] = url.substr(host + 3, url.find_first_of("./", host + 3) - host - 3);
       }
-      if (!volume.contains("credentials") || !volume["credentials"].is_object())
-        volume["credentials"] = credentials(storage);
+      if (!volume.at("credentials").is_map()) volume["credentials"] = credentials(storage);
       if (text_at(volume, {"credentials", "accountKey"}) == key_mark)
         volume["credentials"] = credentials(storage);
     }
@@ -246,29 +237,29 @@ Outcome<void> fill_volumes(Arm& arm, Json& volumes, const Storage& storage) {
   return {};
 }
 
-Outcome<void> add_volumes(Arm& arm, const Place& place, Json& volumes, const Storage& storage) {
+Outcome<void> add_volumes(Arm& arm, const Place& place, Value& volumes, const Storage& storage) {
   const auto path = [](const std::string& given, const char* otherwise) {
     return given.empty() ? otherwise : given;
   };
   if (!storage.share.empty()) {
     const std::string account = arm.account(known_account(arm, storage));
     collection(volumes, "azureFileShares")
-        .push_back({{"accountName", account},
-                    {"azureFileUrl", share_url(account, storage.share)},
-                    {"credentials", credentials(storage)},
-                    {"relativeMountPath", path(storage.share_path, "afs")}});
+        .items.push_back({{"accountName", account},
+                          {"azureFileUrl", share_url(account, storage.share)},
+                          {"credentials", credentials(storage)},
+                          {"relativeMountPath", path(storage.share_path, "afs")}});
   }
   if (!storage.container.empty())
     collection(volumes, "azureBlobFileSystems")
-        .push_back({{"accountName", arm.account(known_account(arm, storage))},
-                    {"containerName", storage.container},
-                    {"credentials", credentials(storage)},
-                    {"relativeMountPath", path(storage.container_path, "bfs")}});
+        .items.push_back({{"accountName", arm.account(known_account(arm, storage))},
+                          {"containerName", storage.container},
+                          {"credentials", credentials(storage)},
+                          {"relativeMountPath", path(storage.container_path, "bfs")}});
   if (!storage.file_server.empty())
     collection(volumes, "fileServers")
-        .push_back({{"fileServer", {{"id", arm.file_server(place, storage.file_server)}}},
-                    {"relativeMountPath", path(storage.file_server_path, "nfs")},
-                    {"mountOptions", "rw"}});
+        .items.push_back({{"fileServer", {{"id", arm.file_server(place, storage.file_server)}}},
+                          {"relativeMountPath", path(storage.file_server_path, "nfs")},
+                          {"mountOptions", "rw"}});
   return {};
 }
 
@@ -280,8 +271,8 @@ Command& add_admin(Command& command, Admin& admin) {
       .flag("--generate-ssh-keys", admin.generate, "make ~/.ssh/id_rsa where there is none");
 }
 
-Outcome<Json> admin_settings(const Json& given, const Admin& admin) {
-  Json settings = given.is_object() ? given : Json::object();
+Outcome<Value> admin_settings(const Value& given, const Admin& admin) {
+  Value settings = given.is_map() ? given : Value::map();
   if (!admin.user.empty()) settings["adminUserName"] = admin.user;
   if (text_at(settings, {"adminUserName"}).empty()) settings["adminUserName"] = login_name();
   if (!admin.password.empty()) settings["adminUserPassword"] = admin.password;
@@ -293,7 +284,7 @@ Outcome<Json> admin_settings(const Json& given, const Admin& admin) {
   if (key.empty() && ((!has_password && ::access((usual + ".pub").c_str(), R_OK) == 0) || admin.generate))
     key = usual + ".pub";
   if (key.empty() && !has_password)
-    return misuse("nobody could log in: there is neither a key nor a password",
+    return misuse("there is neither a key nor a password to log in with",
                   "-k FILE, --generate-ssh-keys, or --password");
   if (!key.empty()) {
     const Outcome<std::string> read = public_key(key);

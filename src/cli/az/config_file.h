@@ -16,15 +16,15 @@ Command& add_storage(Command& command, Storage& storage);
 
 // The `properties` of a configuration file, as the service takes them: old spellings brought up to date. What
 // `view` does not know is passed on, with a warning each.
-Outcome<Json> read_config(Arm& arm, const std::string& path, const View& view);
+Outcome<Value> read_config(Arm& arm, const std::string& path, const View& view);
 // Sends the properties. What the service finds wrong is said with the lines of the file they came from, if
 // any.
-Outcome<Json> put_config(Arm& arm, const std::string& target, const Json& properties, Waiting waiting,
-                         const std::string& file);
+Outcome<Value> put_config(Arm& arm, const std::string& target, const Value& properties, Waiting waiting,
+                          const std::string& file);
 // Placeholders replaced, account names and credentials filled in.
-Outcome<void> fill_volumes(Arm& arm, Json& volumes, const Storage& storage);
+Outcome<void> fill_volumes(Arm& arm, Value& volumes, const Storage& storage);
 // Adds what the switches name to `volumes`, which may be null.
-Outcome<void> add_volumes(Arm& arm, const Place& place, Json& volumes, const Storage& storage);
+Outcome<void> add_volumes(Arm& arm, const Place& place, Value& volumes, const Storage& storage);
 
 // https://account.file.core.windows.net/share
 std::string share_url(const std::string& account, const std::string& share);
@@ -36,6 +36,6 @@ struct Admin {
 };
 Command& add_admin(Command& command, Admin& admin);
 // `settings` as the file has them (or null), with what the switches say over them.
-Outcome<Json> admin_settings(const Json& settings, const Admin& admin);
+Outcome<Value> admin_settings(const Value& settings, const Admin& admin);
 
 }  // namespace slipway::cli::az

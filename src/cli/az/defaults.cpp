@@ -7,12 +7,10 @@
 #include <cstdlib>
 
 #include "base/file.h"
-#include "cli/service.h"
-#include "wire/json.h"
+#include "cli/client/service.h"
+#include "wire/value.h"
 
 namespace slipway::cli::az {
-
-using wire::Json;
 
 bool same_word(std::string_view one, std::string_view other) {
   return one.size() == other.size() && ::strncasecmp(one.data(), other.data(), one.size()) == 0;
@@ -29,24 +27,23 @@ Outcome<Defaults> Defaults::load(const Settings& settings) {
   if (::access(defaults.path_.c_str(), F_OK) != 0) return defaults;
   const Result<std::string> text = read_file(defaults.path_);
   if (!text) return give_up(text);
-  const std::optional<Value> file = Value::parse(*text);
+  const std::optional<Value> file = wire::parse_answer(*text);
   if (!file)
-    return refuse("the defaults cannot be read", defaults.path_ + " is not JSON",
-                  "mend it, or remove it to begin anew");
-  for (const std::string& key : file->at("defaults").keys())
-    defaults.values_[key] = file->at("defaults").text(key);
-  for (const Value& group : file->items("groups"))
-    defaults.groups_.push_back({group.text("name"), group.text("location")});
+    return refuse("the defaults cannot be read", defaults.path_ + " is not JSON", "repair it, or remove it");
+  for (const auto& [key, unused] : file->at("defaults").fields)
+    defaults.values_[key] = file->at("defaults").text_at(key);
+  for (const Value& group : file->items_at("groups"))
+    defaults.groups_.push_back({group.text_at("name"), group.text_at("location")});
   return defaults;
 }
 
 Outcome<void> Defaults::save() const {
-  Json file{{"defaults", Json::object()}, {"groups", Json::array()}};
+  Value file{{"defaults", Value::map()}, {"groups", Value::list()}};
   for (const auto& [name, value] : values_) file["defaults"][name] = value;
   for (const Group& group : groups_)
-    file["groups"].push_back({{"name", group.name}, {"location", group.location}});
+    file["groups"].items.push_back({{"name", group.name}, {"location", group.location}});
   if (const auto made = make_folders(path_.substr(0, path_.rfind('/')), 0700); !made) return give_up(made);
-  const std::string text = file.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = wire::format_json_indented(file) + "\n";
   if (const auto written = write_file_durably(path_, text, 0600); !written) return give_up(written);
   return {};
 }

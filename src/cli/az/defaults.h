@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
-#include "cli/failure.h"
+#include "cli/commands/command.h"
+#include "cli/output/failure.h"
 
 namespace slipway::cli::az {
 

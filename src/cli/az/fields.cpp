@@ -6,27 +6,21 @@
 namespace slipway::cli::az {
 namespace {
 
-std::function<std::string(const Json&)> field(std::initializer_list<const char*> keys) {
-  return [path = std::vector<const char*>(keys)](const Json& row) {
-    const Json* at = &row;
-    for (const char* key : path) {
-      if (!at->is_object()) return std::string();
-      const auto found = at->find(key);
-      if (found == at->end()) return std::string();
-      at = &*found;
-    }
-    if (at->is_string()) return at->get<std::string>();
-    return at->is_number() ? at->dump() : std::string();
+std::function<std::string(const Value&)> field(std::initializer_list<const char*> keys) {
+  return [path = std::vector<const char*>(keys)](const Value& row) {
+    const Value* at = &row;
+    for (const char* key : path) at = &at->at(key);
+    return at->is_string() || at->is_number() ? at->text : std::string();
   };
 }
 
-std::function<std::string(const Json&)> part(std::initializer_list<const char*> keys, const char* kind) {
-  return [id = field(keys), kind](const Json& row) { return part_of_id(id(row), kind); };
+std::function<std::string(const Value&)> part(std::initializer_list<const char*> keys, const char* kind) {
+  return [id = field(keys), kind](const Value& row) { return part_of_id(id(row), kind); };
 }
 
 // `deleting` says more than any other state.
-std::function<std::string(const Json&)> state(const char* other) {
-  return [other](const Json& row) {
+std::function<std::string(const Value&)> state(const char* other) {
+  return [other](const Value& row) {
     const std::string provisioning = text_at(row, {"provisioningState"});
     return provisioning == "deleting" ? provisioning : text_at(row, {other});
   };
@@ -103,7 +97,7 @@ constexpr const char* file_fields =
 #undef ERRORS
 #undef ENVELOPE
 
-std::string disks(const Json& row) {
+std::string disks(const Value& row) {
   const std::string count = text_at(row, {"dataDisks", "diskCount"}),
                     size = text_at(row, {"dataDisks", "diskSizeInGB"});
   return count.empty() ? "" : fmt::format("{} x {} Gb", count, size);
@@ -182,7 +176,7 @@ const View& setup_file_view() {
   static const View view{
       R"({"name":null,"isDirectory":null,"downloadUrl":null,"contentLength":null})",
       {{"Name", field({"name"})},
-       {"Is directory", [](const Json& row) { return row.value("isDirectory", false) ? "True" : "False"; }},
+       {"Is directory", [](const Value& row) { return row.is_true_at("isDirectory") ? "True" : "False"; }},
        {"Size", field({"contentLength"})}}};
   return view;
 }

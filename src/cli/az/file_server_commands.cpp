@@ -17,52 +17,51 @@ constexpr const char* example =
     "ana "
     "--generate-ssh-keys";
 
-Outcome<Json> create(Arm& arm, const ServerOptions& options) {
+Outcome<Value> create(Arm& arm, const ServerOptions& options) {
   if (const auto named = need(options.name, "-n", example); !named) return give_up(named);
-  Json properties = Json::object();
+  Value properties = Value::map();
   if (!options.config.empty()) {
-    Outcome<Json> file = read_config(arm, options.config, file_server_view());
+    Outcome<Value> file = read_config(arm, options.config, file_server_view());
     if (!file) return file;
     properties = std::move(*file);
   }
   if (!options.vm_size.empty()) properties["vmSize"] = options.vm_size;
-  if (text_at(properties, {"vmSize"}).empty())
-    return misuse("the size of the machine is not said", "-s Standard_D2_V2");
+  if (text_at(properties, {"vmSize"}).empty()) return misuse("--vm-size is missing", "-s Standard_D2_V2");
   if (options.disk_count) properties["dataDisks"]["diskCount"] = *options.disk_count;
   if (options.disk_size) properties["dataDisks"]["diskSizeInGB"] = *options.disk_size;
   if (!options.caching.empty()) properties["dataDisks"]["cachingType"] = options.caching;
   if (!options.sku.empty()) properties["dataDisks"]["storageAccountType"] = options.sku;
   if (!value_at(properties, {"dataDisks", "diskCount"}).is_number() ||
       !value_at(properties, {"dataDisks", "diskSizeInGB"}).is_number())
-    return misuse("the disks are not said", "--disk-count 2 --disk-size 10");
+    return misuse("--disk-count or --disk-size is missing", "--disk-count 2 --disk-size 10");
   if (text_at(properties, {"dataDisks", "storageAccountType"}).empty())
     properties["dataDisks"]["storageAccountType"] = "Premium_LRS";
   if (!options.subnet.empty()) properties["subnet"] = {{"id", options.subnet}};
-  Outcome<Json> account =
+  Outcome<Value> account =
       admin_settings(value_at(properties, {"sshConfiguration", "userAccountSettings"}), options.admin);
   if (!account) return account;
   properties["sshConfiguration"]["userAccountSettings"] = std::move(*account);
 
   if (const auto made = arm.ensure(options, Arm::Depth::workspace); !made) return give_up(made);
   const std::string path = arm.file_server(options, options.name);
-  Outcome<Json> before = arm.find(path);
+  Outcome<Value> before = arm.find(path);
   if (!before) return before;
   if (!before->is_null())
     return refuse(fmt::format("there is a file server {} already", options.name), {}, "choose another name");
   return put_config(arm, path, properties, options.waiting(), options.config);
 }
 
-Outcome<Json> list(Arm& arm, const Named& options) {
+Outcome<Value> list(Arm& arm, const Named& options) {
   return listed(arm.list(arm.workspace(options) + "/fileServers"), options);
 }
 
-Outcome<Json> show(Arm& arm, const Named& options) {
+Outcome<Value> show(Arm& arm, const Named& options) {
   if (const auto named = need(options.name, "-n", "slipway batchai file-server show -n files"); !named)
     return give_up(named);
   return arm.show(arm.file_server(options, options.name));
 }
 
-Outcome<Json> remove(Arm& arm, const Named& options) {
+Outcome<Value> remove(Arm& arm, const Named& options) {
   if (const auto named = need(options.name, "-n", "slipway batchai file-server delete -n files"); !named)
     return give_up(named);
   if (const auto sure = confirm(fmt::format("Delete file server {}?", options.name), options.yes); !sure)
@@ -79,7 +78,7 @@ void add_file_server_commands(Command& batchai, Context& context) {
   Command command = server.verb("create", "Make a file server", example);
   add_workspace(command, *options)
       .text("-n,--name,--file-server-name NAME", options->name, "its name")
-      .text("-f,--config-file,-c,--config FILE", options->config, "an nfs.json; switches say more than it")
+      .text("-f,--config-file,-c,--config FILE", options->config, "an nfs.json; flags come before it")
       .text("-s,--vm-size SIZE", options->vm_size, "the size of the machine")
       .number("--disk-count N", options->disk_count, "how many disks")
       .number("--disk-size GB", options->disk_size, "the size of each")
@@ -90,7 +89,7 @@ void add_file_server_commands(Command& batchai, Context& context) {
   add_admin(command, options->admin);
   runs(command, context, options, file_server_view(), create);
   const auto verb = [&](const char* name, const char* about, const char* line, const View& view,
-                        Outcome<Json> (*work)(Arm&, const Named&), bool deletes = false) {
+                        Outcome<Value> (*work)(Arm&, const Named&), bool deletes = false) {
     auto named = std::make_shared<Named>();
     Command each = server.verb(name, about, line);
     add_workspace(each, *named);

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cli/az/batchai.h"
-#include "cli/commands.h"
+#include "cli/az/commands.h"
 
 namespace slipway::cli::az {
 namespace {
@@ -13,7 +13,7 @@ struct GroupOptions : Named {
   std::vector<std::string> tags;
 };
 
-Json described(const Arm& arm, const Group& group) {
+Value described(const Arm& arm, const Group& group) {
   return {{"id", fmt::format("/subscriptions/{}/resourceGroups/{}", arm.subscription(), group.name)},
           {"location", group.location},
           {"managedBy", nullptr},
@@ -24,15 +24,15 @@ Json described(const Arm& arm, const Group& group) {
 
 const View& group_view() {
   static const View view{nullptr,
-                         {{"Name", [](const Json& row) { return text_at(row, {"name"}); }},
-                          {"Location", [](const Json& row) { return text_at(row, {"location"}); }},
-                          {"Status", [](const Json& row) {
+                         {{"Name", [](const Value& row) { return text_at(row, {"name"}); }},
+                          {"Location", [](const Value& row) { return text_at(row, {"location"}); }},
+                          {"Status", [](const Value& row) {
                              return text_at(row, {"properties", "provisioningState"});
                            }}}};
   return view;
 }
 
-Outcome<Json> create_group(Arm& arm, const GroupOptions& options) {
+Outcome<Value> create_group(Arm& arm, const GroupOptions& options) {
   if (const auto named = need(options.name, "--name", "slipway group create -n lab -l eastus"); !named)
     return give_up(named);
   const Group group{options.name, arm.pick(options.location, "location", "local")};
@@ -44,14 +44,14 @@ Outcome<Json> create_group(Arm& arm, const GroupOptions& options) {
 // Those made here, and those that workspaces name.
 Outcome<std::vector<Group>> known_groups(Arm& arm) {
   std::vector<Group> groups = arm.defaults().groups();
-  const Outcome<Json> workspaces = arm.list("/subscriptions/" + net::percent_encode(arm.subscription()) +
-                                            "/providers/Microsoft.BatchAI/workspaces");
+  const Outcome<Value> workspaces = arm.list("/subscriptions/" + net::percent_encode(arm.subscription()) +
+                                             "/providers/Microsoft.BatchAI/workspaces");
   // Labels are here even where no service is.
   if (!workspaces && workspaces.error().exit_code != ExitCode::unreachable &&
       workspaces.error().status != 404)
     return give_up(workspaces);
   if (workspaces)
-    for (const Json& workspace : *workspaces) {
+    for (const Value& workspace : workspaces->items) {
       const std::string name = part_of_id(text_at(workspace, {"id"}), "resourcegroups");
       const bool is_known = std::any_of(groups.begin(), groups.end(),
                                         [&](const Group& group) { return same_word(group.name, name); });
@@ -61,15 +61,15 @@ Outcome<std::vector<Group>> known_groups(Arm& arm) {
   return groups;
 }
 
-Outcome<Json> list_groups(Arm& arm, const GroupOptions&) {
+Outcome<Value> list_groups(Arm& arm, const GroupOptions&) {
   const auto groups = known_groups(arm);
   if (!groups) return give_up(groups);
-  Json list = Json::array();
-  for (const Group& group : *groups) list.push_back(described(arm, group));
+  Value list = Value::list();
+  for (const Group& group : *groups) list.items.push_back(described(arm, group));
   return list;
 }
 
-Outcome<Json> show_group(Arm& arm, const GroupOptions& options) {
+Outcome<Value> show_group(Arm& arm, const GroupOptions& options) {
   if (const auto named = need(options.name, "--name", "slipway group show -n lab"); !named)
     return give_up(named);
   const auto groups = known_groups(arm);
@@ -79,13 +79,13 @@ Outcome<Json> show_group(Arm& arm, const GroupOptions& options) {
   return give_up({3, fmt::format("there is no group {}", options.name), {}, "slipway group list -o table"});
 }
 
-Outcome<Json> group_exists(Arm& arm, const GroupOptions& options) {
-  Outcome<Json> found = show_group(arm, options);
+Outcome<Value> group_exists(Arm& arm, const GroupOptions& options) {
+  Outcome<Value> found = show_group(arm, options);
   if (!found && found.error().exit_code != 3) return found;
-  return Json(found.has_value());
+  return Value(found.has_value());
 }
 
-Outcome<Json> delete_group(Arm& arm, const GroupOptions& options) {
+Outcome<Value> delete_group(Arm& arm, const GroupOptions& options) {
   if (const auto named = need(options.name, "--name", "slipway group delete -n lab"); !named)
     return give_up(named);
   const std::string question =
@@ -94,23 +94,23 @@ Outcome<Json> delete_group(Arm& arm, const GroupOptions& options) {
   const std::string below =
       fmt::format("/subscriptions/{}/resourceGroups/{}/providers/Microsoft.BatchAI/workspaces",
                   net::percent_encode(arm.subscription()), net::percent_encode(options.name));
-  Outcome<Json> workspaces = arm.list(below);
+  Outcome<Value> workspaces = arm.list(below);
   const bool none = !workspaces && (workspaces.error().status == 404 ||
                                     workspaces.error().exit_code == ExitCode::unreachable);
   if (!workspaces && !none) return workspaces;
   if (workspaces)
-    for (const Json& workspace : *workspaces) {
+    for (const Value& workspace : workspaces->items) {
       const std::string path = below + "/" + net::percent_encode(text_at(workspace, {"name"}));
-      if (Outcome<Json> removed = arm.remove(path, options.waiting()); !removed) return removed;
+      if (Outcome<Value> removed = arm.remove(path, options.waiting()); !removed) return removed;
     }
   const bool was_label = arm.defaults().remove_group(options.name);
-  if (!was_label && (!workspaces || workspaces->empty()))
+  if (!was_label && (!workspaces || workspaces->items.empty()))
     return give_up({3, fmt::format("there is no group {}", options.name), {}, "slipway group list -o table"});
   if (const auto saved = arm.defaults().save(); !saved) return give_up(saved);
-  return Json();
+  return Value();
 }
 
-// The names people use for one default.
+// Names of each default.
 constexpr std::pair<const char*, const char*> default_names[] = {{"group", "group"},
                                                                  {"resource-group", "group"},
                                                                  {"location", "location"},
@@ -126,7 +126,7 @@ struct ConfigureOptions : Common {
   bool list = false;
 };
 
-Outcome<Json> configure(Arm& arm, const ConfigureOptions& options) {
+Outcome<Value> configure(Arm& arm, const ConfigureOptions& options) {
   std::vector<std::string> settings = options.settings;
   settings.insert(settings.end(), options.more.begin(), options.more.end());
   for (const std::string& setting : settings) {
@@ -143,21 +143,21 @@ Outcome<Json> configure(Arm& arm, const ConfigureOptions& options) {
     if (const auto saved = arm.defaults().save(); !saved) return give_up(saved);
   if (!options.list && settings.empty())
     return misuse("there is nothing to configure", "slipway configure --defaults group=lab");
-  if (!options.list) return Json();
-  Json list = Json::array();
+  if (!options.list) return Value();
+  Value list = Value::list();
   for (const auto& [name, value] : arm.defaults().values())
-    list.push_back({{"name", name}, {"source", "az-defaults.json"}, {"value", value}});
+    list.items.push_back({{"name", name}, {"source", "az-defaults.json"}, {"value", value}});
   return list;
 }
 
-Json provider(const std::string& name) {
+Value provider(const std::string& name) {
   return {
       {"namespace", name}, {"registrationPolicy", "RegistrationFree"}, {"registrationState", "Registered"}};
 }
 
 constexpr const char* providers[] = {"Microsoft.Batch", "Microsoft.BatchAI", "Microsoft.Storage"};
 
-Outcome<Json> show_provider(Arm&, const Named& options) {
+Outcome<Value> show_provider(Arm&, const Named& options) {
   if (const auto named = need(options.name, "-n", "slipway provider show -n Microsoft.BatchAI"); !named)
     return give_up(named);
   for (const char* known : providers)
@@ -166,16 +166,34 @@ Outcome<Json> show_provider(Arm&, const Named& options) {
       {3, fmt::format("there is no provider {}", options.name), {}, "slipway provider list -o table"});
 }
 
-Outcome<Json> register_provider(Arm& arm, const Named& options) {
-  const Outcome<Json> shown = show_provider(arm, options);
+Outcome<Value> register_provider(Arm& arm, const Named& options) {
+  const Outcome<Value> shown = show_provider(arm, options);
   if (shown) arm.context().say(options.name + " is registered: it is part of the service");
-  return shown ? Outcome<Json>(Json()) : shown;
+  return shown ? Outcome<Value>(Value()) : shown;
 }
 
-Outcome<Json> list_providers(Arm&, const Named&) {
-  Json list = Json::array();
-  for (const char* name : providers) list.push_back(provider(name));
+Outcome<Value> list_providers(Arm&, const Named&) {
+  Value list = Value::list();
+  for (const char* name : providers) list.items.push_back(provider(name));
   return list;
+}
+
+// There is nothing to log in to: the token file is the login. Scripts begin with it all the same.
+Outcome<Value> login(Arm& arm, const Common&) {
+  const Outcome<Value> service = arm.context().service().get(resource({"service"}));
+  if (!service) return give_up(service);
+  const std::string url = arm.context().service().url();
+  const std::string user = service->text_at("user"),
+                    token = find_service(arm.context().settings()).token_file;
+  arm.context().say(fmt::format("The service is {}; you are {}, by the token in {}.", url,
+                                user.empty() ? "known" : user, token));
+  return Value::list({Value{{"cloudName", "Slipway"},
+                            {"id", arm.subscription()},
+                            {"isDefault", true},
+                            {"name", arm.subscription()},
+                            {"state", "Enabled"},
+                            {"tenantId", url},
+                            {"user", {{"name", user}, {"type", "user"}}}}});
 }
 
 }  // namespace
@@ -185,9 +203,9 @@ namespace slipway::cli {
 
 void add_group(CommandTree& tree, Context& context) {
   Command group = tree.add("group", "Resource groups: labels of workspaces", "slipway group list -o table");
-  group.in_azure_manner();
+  group.azure_compatible();
   const auto verb = [&](const char* name, const char* about, const char* example,
-                        Outcome<az::Json> (*work)(az::Arm&, const az::GroupOptions&)) {
+                        Outcome<Value> (*work)(az::Arm&, const az::GroupOptions&)) {
     auto options = std::make_shared<az::GroupOptions>();
     Command command = group.verb(name, about, example);
     command.text("--subscription NAME", options->subscription, "the subscription (or AZURE_SUBSCRIPTION_ID)")
@@ -198,7 +216,7 @@ void add_group(CommandTree& tree, Context& context) {
       command.text("-n,--name,-g,--resource-group NAME", options->name, "the group");
     if (work == az::create_group)
       command.text("-l,--location NAME", options->location, "its location (default: local)")
-          .texts("--tags NAME=VALUE", options->tags, "taken, and not kept");
+          .texts("--tags NAME=VALUE", options->tags, "accepted and ignored");
     if (work == az::delete_group)
       command.flag("-y,--yes", options->yes, "do not ask")
           .flag("--no-wait", options->no_wait, "return at once");
@@ -214,22 +232,37 @@ void add_group(CommandTree& tree, Context& context) {
 void add_configure(CommandTree& tree, Context& context) {
   auto options = std::make_shared<az::ConfigureOptions>();
   CommandTree& all = tree;
-  Command command = all.add("configure", "What commands in Azure's manner take when it is not said",
+  Command command = all.add("configure", "Defaults for the Azure-compatible commands",
                             "slipway configure --defaults group=lab location=eastus");
-  command.in_azure_manner();
-  command.texts("-d,--defaults NAME=VALUE", options->settings, "set a default; an empty value takes it away")
+  command.azure_compatible();
+  command.texts("-d,--defaults NAME=VALUE", options->settings, "set a default; an empty value removes it")
       .arguments("NAME=VALUE", options->more, "more of them", Need::optional)
       .flag("-l,--list-defaults", options->list, "show them")
       .text("--query EXPRESSION", options->query, "print what this JMESPath expression makes of the answer");
   az::runs(command, context, options, az::plain_view(), az::configure);
 }
 
+void add_login(CommandTree& tree, Context& context) {
+  auto options = std::make_shared<az::Common>();
+  auto ignored = std::make_shared<std::vector<std::string>>();
+  Command command = tree.add("login", "Show the service and the user; tokens need no login", "slipway login");
+  command.azure_compatible();
+  command.texts("-u,--username NAME", *ignored, "accepted and ignored")
+      .texts("-p,--password PASSWORD", *ignored, "accepted and ignored")
+      .texts("-t,--tenant TENANT", *ignored, "accepted and ignored")
+      .text("--query EXPRESSION", options->query, "print the result of this JMESPath expression");
+  command.runs([&context, options, ignored] {
+    return az::answer(context, *options, az::plain_view(),
+                      [&](az::Arm& arm) { return az::login(arm, *options); });
+  });
+}
+
 void add_provider(CommandTree& tree, Context& context) {
   Command provider = tree.add("provider", "Providers: parts of the service, always there",
                               "slipway provider register -n Microsoft.BatchAI");
-  provider.in_azure_manner();
+  provider.azure_compatible();
   const auto verb = [&](const char* name, const char* about, const char* example,
-                        Outcome<az::Json> (*work)(az::Arm&, const az::Named&)) {
+                        Outcome<Value> (*work)(az::Arm&, const az::Named&)) {
     auto options = std::make_shared<az::Named>();
     Command command = provider.verb(name, about, example);
     az::add_common(command, *options);

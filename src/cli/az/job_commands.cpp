@@ -4,26 +4,26 @@
 #include <thread>
 
 #include "cli/az/batchai.h"
-#include "cli/interrupt.h"
-#include "cli/patience.h"
+#include "cli/client/retry.h"
+#include "cli/output/interrupt.h"
 
 namespace slipway::cli::az {
 namespace {
 
-Outcome<Json> list(Arm& arm, const Named& options) {
-  Outcome<Json> jobs = arm.list(arm.experiment(options) + "/jobs");
+Outcome<Value> list(Arm& arm, const Named& options) {
+  Outcome<Value> jobs = arm.list(arm.experiment(options) + "/jobs");
   if (!jobs && jobs.error().status == 404 && options.experiment.empty() && options.workspace.empty())
-    return Json::array();
+    return Value::list();
   return jobs;
 }
 
-Outcome<Json> show(Arm& arm, const Named& options) {
+Outcome<Value> show(Arm& arm, const Named& options) {
   if (const auto named = need(options.name, "-n", "slipway batchai job show -n fit"); !named)
     return give_up(named);
   return arm.show(arm.job(options, options.name));
 }
 
-Outcome<Json> remove(Arm& arm, const Named& options) {
+Outcome<Value> remove(Arm& arm, const Named& options) {
   if (const auto named = need(options.name, "-n", "slipway batchai job delete -n fit"); !named)
     return give_up(named);
   if (const auto sure = confirm(fmt::format("Delete job {}?", options.name), options.yes); !sure)
@@ -31,7 +31,7 @@ Outcome<Json> remove(Arm& arm, const Named& options) {
   return arm.remove(arm.job(options, options.name), options.waiting());
 }
 
-Outcome<Json> terminate(Arm& arm, const Named& options) {
+Outcome<Value> terminate(Arm& arm, const Named& options) {
   if (const auto named = need(options.name, "-n", "slipway batchai job terminate -n fit"); !named)
     return give_up(named);
   if (const auto sure = confirm(fmt::format("Terminate job {}?", options.name), options.yes); !sure)
@@ -43,10 +43,10 @@ struct WaitOptions : Named {
   std::optional<std::uint32_t> interval;
 };
 
-int exit_code_of(const Json& job) {
+int exit_code_of(const Value& job) {
   if (text_at(job, {"properties", "executionState"}) == "succeeded") return ExitCode::done;
-  const Json& code = value_at(job, {"properties", "executionInfo", "exitCode"});
-  const int number = code.is_number_integer() ? static_cast<int>(code.get<std::int64_t>() & 0xff) : 0;
+  const Value& code = value_at(job, {"properties", "executionInfo", "exitCode"});
+  const int number = static_cast<int>(static_cast<std::int64_t>(code.number().value_or(0)) & 0xff);
   return number == 0 ? ExitCode::refused : number;  // terminated, or never started: it has none
 }
 
@@ -59,17 +59,17 @@ Outcome<int> wait(Context& context, const WaitOptions& options) {
   Outcome<Arm> arm = Arm::open(context, options);
   if (!arm) return give_up(arm);
   const InterruptMessage how_on(
-      fmt::format("the job goes on; slipway batchai job wait -n {} waits again", options.name));
+      fmt::format("the job keeps running; slipway batchai job wait -n {} waits again", options.name));
   const std::chrono::milliseconds longest =
       options.interval ? std::chrono::seconds(*options.interval) : 2000ms;
   std::string state_before;
   bool submitted = false, started = false;
-  Patience patience;
+  Retry retry;
   for (auto pause = std::min(100ms, longest);; pause = std::min(pause * 2, longest)) {
-    const Outcome<Json> job = arm->get(arm->job(options, options.name));
-    if (!job && submitted && patience.lasts(job.error())) continue;
+    const Outcome<Value> job = arm->get(arm->job(options, options.name));
+    if (!job && submitted && retry.again(job.error())) continue;
     if (!job) return give_up(job);
-    patience.renew();
+    retry.reset();
     if (!std::exchange(submitted, true))
       context.say("Job submitted at " + text_at(*job, {"properties", "creationTime"}));
     const std::string start = text_at(*job, {"properties", "executionInfo", "startTime"});
@@ -94,7 +94,7 @@ void add_job_commands(Command& batchai, Context& context) {
                              "slipway batchai job list -w lab -e first -o table");
   add_job_create(job, context);
   const auto verb = [&](const char* name, const char* about, const char* example, const View& view,
-                        Outcome<Json> (*work)(Arm&, const Named&), bool asks = false) {
+                        Outcome<Value> (*work)(Arm&, const Named&), bool asks = false) {
     auto options = std::make_shared<Named>();
     Command command = job.verb(name, about, example);
     add_experiment(command, *options);

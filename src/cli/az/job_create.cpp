@@ -26,7 +26,7 @@ Outcome<Meant> meaning(const JobOptions& options) {
     const bool is_config =
         meant.config.empty() && (!meant.cluster.empty() || ::access(options.short_c.c_str(), F_OK) == 0);
     std::string& place = is_config ? meant.config : meant.cluster;
-    if (!place.empty()) return misuse("-c says again what is said already", example);
+    if (!place.empty()) return misuse("-c is given twice", example);
     place = options.short_c;
   }
   if (meant.config.empty()) return misuse("the configuration file is missing", example);
@@ -41,29 +41,29 @@ std::string cluster_path(const Arm& arm, const JobOptions& options, const std::s
       net::percent_encode(arm.pick(options.workspace, "workspace", "default")), net::percent_encode(name));
 }
 
-void warn_when_too_wide(Arm& arm, const Json& properties, const Json& cluster) {
-  const Json& wanted = value_at(properties, {"nodeCount"});
-  const Json& manual = value_at(cluster, {"properties", "scaleSettings", "manual", "targetNodeCount"});
-  const Json& most = value_at(cluster, {"properties", "scaleSettings", "autoScale", "maximumNodeCount"});
-  const Json& limit = manual.is_number() ? manual : most;
-  if (wanted.is_number() && limit.is_number() && wanted > limit)
+void warn_when_too_wide(Arm& arm, const Value& properties, const Value& cluster) {
+  const Value& wanted = value_at(properties, {"nodeCount"});
+  const Value& manual = value_at(cluster, {"properties", "scaleSettings", "manual", "targetNodeCount"});
+  const Value& most = value_at(cluster, {"properties", "scaleSettings", "autoScale", "maximumNodeCount"});
+  const Value& limit = manual.is_number() ? manual : most;
+  if (wanted.number() && limit.number() && *wanted.number() > *limit.number())
     arm.context().say(
         fmt::format("warning: the job asks for {} nodes and the cluster has at most {}: it waits until the "
                     "cluster is larger",
-                    wanted.dump(), limit.dump()));
+                    wanted.text, limit.text));
 }
 
-Outcome<Json> create(Arm& arm, const JobOptions& options) {
+Outcome<Value> create(Arm& arm, const JobOptions& options) {
   if (const auto named = need(options.name, "-n", example); !named) return give_up(named);
   const Outcome<Meant> meant = meaning(options);
   if (!meant) return give_up(meant);
-  Outcome<Json> properties = read_config(arm, meant->config, job_view());
+  Outcome<Value> properties = read_config(arm, meant->config, job_view());
   if (!properties) return properties;
   if (text_at(*properties, {"stdOutErrPathPrefix"}).empty()) {
     (*properties)["stdOutErrPathPrefix"] = "$AZ_BATCHAI_JOB_TEMP";
     arm.context().say("warning: stdOutErrPathPrefix is missing: output goes to $AZ_BATCHAI_JOB_TEMP");
   }
-  Json volumes = value_at(*properties, {"mountVolumes"});
+  Value volumes = value_at(*properties, {"mountVolumes"});
   if (const auto done = fill_volumes(arm, volumes, options.storage); !done) return give_up(done);
   if (const auto done = add_volumes(arm, options, volumes, options.storage); !done) return give_up(done);
   if (!volumes.is_null()) (*properties)["mountVolumes"] = volumes;
@@ -72,13 +72,13 @@ Outcome<Json> create(Arm& arm, const JobOptions& options) {
   if (cluster.empty()) return misuse("the cluster is missing", example);
   if (const auto made = arm.ensure(options, Arm::Depth::experiment); !made) return give_up(made);
   const std::string path = arm.job(options, options.name);
-  Outcome<Json> before = arm.find(path);
+  Outcome<Value> before = arm.find(path);
   if (!before) return before;
   if (!before->is_null())
     return refuse(fmt::format("there is a job {} already", options.name), {},
                   fmt::format("slipway batchai job delete -n {}, or choose another name", options.name));
   const std::string at = cluster_path(arm, options, cluster);
-  Outcome<Json> found = arm.get(at);
+  Outcome<Value> found = arm.get(at);
   if (!found) return found;
   const std::string id = text_at(*found, {"id"});
   (*properties)["cluster"] = {{"id", id.empty() ? at : id}};

@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "cli/az/batchai.h"
-#include "cli/interrupt.h"
-#include "cli/patience.h"
+#include "cli/client/retry.h"
+#include "cli/output/interrupt.h"
 
 namespace slipway::cli::az {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using Time = std::chrono::steady_clock;
 
-// A new line is seen within 50 ms: a look takes a few at most, so this leaves room.
+// A new line is shown within 50 ms; a request takes a few of them.
 constexpr auto look_again_after = 20ms;
 constexpr auto state_asked_every = 200ms;
 constexpr auto list_asked_every = 250ms;
@@ -32,7 +32,7 @@ std::string job_name(const JobFileOptions& options) {
   return options.job.empty() ? options.name : options.job;
 }
 
-Outcome<Json> list(Arm& arm, const JobFileOptions& options) {
+Outcome<Value> list(Arm& arm, const JobFileOptions& options) {
   if (const auto named = need(job_name(options), "-j", "slipway batchai job file list -j fit"); !named)
     return give_up(named);
   return arm.list(arm.job(options, job_name(options)) + "/listOutputFiles",
@@ -103,12 +103,12 @@ class Streamer {
     auto link = std::make_unique<Link>(connection, *url);
     std::uint64_t done = 0;
     Time::time_point state_asked{};
-    Patience patience;
+    Retry retry;
     for (bool last = false;;) {
       const Outcome<Link::Got> got = link->copy_new(done);
-      if (!got && patience.lasts(got.error())) continue;
+      if (!got && retry.again(got.error())) continue;
       if (!got) return give_up(got);
-      patience.renew();
+      retry.reset();
       done += got->bytes;
       if (got->bytes > 0) continue;  // there may be more already
       if (got->refused) {            // links end after a while; jobs may take longer
@@ -131,14 +131,14 @@ class Streamer {
 
  private:
   Outcome<bool> is_over() {
-    const Outcome<Json> job = patiently([&] { return arm_.get(arm_.job(options_, job_name(options_))); });
+    const Outcome<Value> job = with_retry([&] { return arm_.get(arm_.job(options_, job_name(options_))); });
     if (!job) {
       if (job.error().status == 404) return true;  // deleted meanwhile: nothing more comes
       return give_up(job);
     }
     return is_final(*job);
   }
-  static bool is_final(const Json& job) {
+  static bool is_final(const Value& job) {
     const std::string state = text_at(job, {"properties", "executionState"});
     return state == "succeeded" || state == "failed";
   }
@@ -150,12 +150,12 @@ class Streamer {
     for (bool first = true;; first = false) {
       if (!first && !std::exchange(said, true))
         arm_.context().say(fmt::format("{} is not there yet: waiting for it", options_.file));
-      const Outcome<Json> job = arm_.get(arm_.job(options_, job_name(options_)));
+      const Outcome<Value> job = arm_.get(arm_.job(options_, job_name(options_)));
       if (!job) return give_up(job);
       const bool over = is_final(*job);
-      const Outcome<Json> files = patiently([&] { return list(arm_, options_); });
+      const Outcome<Value> files = with_retry([&] { return list(arm_, options_); });
       if (!files) return give_up(files);
-      for (const Json& file : *files)
+      for (const Value& file : files->items)
         if (text_at(file, {"name"}) == options_.file) return text_at(file, {"downloadUrl"});
       if (over) return std::string();
       std::this_thread::sleep_for(list_asked_every);

@@ -8,7 +8,7 @@
 namespace slipway::cli {
 namespace {
 
-TEST_F(BatchAi, WaitsAndExitsAsTheJobDid) {
+TEST_F(BatchAi, JobWaitExitsWithTheCodeOfTheJob) {
   struct Row {
     const char* state;
     const char* info;
@@ -29,7 +29,7 @@ TEST_F(BatchAi, WaitsAndExitsAsTheJobDid) {
   }
 }
 
-TEST_F(BatchAi, StreamsAFileToItsLastByte) {
+TEST_F(BatchAi, FileStreamPrintsEveryByte) {
   // The file comes with the second list, grows, and gets its last lines just before the job is seen to be
   // over.
   std::atomic<int> lists = 0, states = 0, reads = 0;
@@ -72,7 +72,7 @@ TEST_F(BatchAi, StreamsAFileToItsLastByte) {
   EXPECT_EQ(without.out, "");
 }
 
-TEST_F(BatchAi, ListsFilesAndNodesInOldAndNewWords) {
+TEST_F(BatchAi, FileAndNodeListsAcceptOldAndNewFlags) {
   service.on(
       "POST " + jobs + "/fit/listOutputFiles", 200,
       R"({"value":[{"name":"a.txt","fileType":"file","downloadUrl":"u","properties":{"contentLength":5,)"
@@ -96,7 +96,7 @@ TEST_F(BatchAi, ListsFilesAndNodesInOldAndNewWords) {
     EXPECT_EQ(run(words).out, "n1\t10.0.0.4\t50000\n");
 }
 
-TEST_F(BatchAi, RunsOnANodeThroughSsh) {
+TEST_F(BatchAi, NodeExecUsesSsh) {
   service.on("POST " + clusters + "/nc6/listRemoteLoginInformation", 200,
              R"({"value":[{"nodeId":"n1","ipAddress":"10.0.0.4","port":50000}]})");
   service.on("GET " + clusters + "/nc6", 200, cluster_json("nc6"));

@@ -1,12 +1,11 @@
 // Nodes of clusters and jobs: where they are, and a shell on them.
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "base/search_path.h"
 #include "base/shell.h"
+#include "base/subprocess.h"
 #include "cli/az/batchai.h"
 
 namespace slipway::cli::az {
@@ -17,17 +16,17 @@ struct NodeOptions : Named {
   std::vector<std::string> forwards;
 };
 
-Outcome<Json> logins(Arm& arm, const std::string& path) {
+Outcome<Value> logins(Arm& arm, const std::string& path) {
   return arm.list(path + "/listRemoteLoginInformation", {}, "POST");
 }
 
-Outcome<Json> list_of_cluster(Arm& arm, const NodeOptions& options) {
+Outcome<Value> list_of_cluster(Arm& arm, const NodeOptions& options) {
   if (const auto named = need(options.cluster, "-c", "slipway batchai cluster node list -c nc6"); !named)
     return give_up(named);
   return logins(arm, arm.cluster(options, options.cluster));
 }
 
-Outcome<Json> list_of_job(Arm& arm, const NodeOptions& options) {
+Outcome<Value> list_of_job(Arm& arm, const NodeOptions& options) {
   if (const auto named = need(options.job, "-j", "slipway batchai job node list -j fit"); !named)
     return give_up(named);
   return logins(arm, arm.job(options, options.job));
@@ -42,7 +41,7 @@ Outcome<std::string> forward(const std::string& given) {
   return misuse(fmt::format("-L {}: it should be LOCAL:HOST:PORT", given), "-L 8888:localhost:8888");
 }
 
-Outcome<std::vector<std::string>> ssh_line(const NodeOptions& options, const Json& login,
+Outcome<std::vector<std::string>> ssh_line(const NodeOptions& options, const Value& login,
                                            const std::string& user) {
   // Nodes come and go, and another may stand at the same address tomorrow.
   std::vector<std::string> line{"ssh",
@@ -70,30 +69,18 @@ Outcome<std::vector<std::string>> ssh_line(const NodeOptions& options, const Jso
 }
 
 bool is_installed(const std::string& command) {
-  const std::string path = environment("PATH");
-  const std::vector<std::string> files = files_to_try(command, path.empty() ? default_search_path : path);
-  return std::any_of(files.begin(), files.end(),
-                     [](const std::string& file) { return ::access(file.c_str(), X_OK) == 0; });
+  return find_program(command, read_environment()).has_value();
 }
 
 Outcome<int> run(std::vector<std::string> line) {
-  std::vector<char*> words;
-  words.reserve(line.size() + 1);
-  for (std::string& word : line) words.push_back(word.data());
-  words.push_back(nullptr);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::execvp(words[0], words.data());
-    ::_exit(127);
-  }
-  int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child) return refuse(line[0] + " could not be started");
-  if (WIFSIGNALED(status)) return ExitCode::signalled + WTERMSIG(status);
-  return WEXITSTATUS(status);
+  const auto ran =
+      run_to_exit({.argv = std::move(line), .input = Stdio::inherit, .group = ProcessGroup::inherit});
+  if (!ran) return give_up(ran);
+  return ran->status.exit_code();
 }
 
 // A node of this machine is a share of it: no way leads there but the one we are on.
-bool is_here(const Json& login) {
+bool is_here(const Value& login) {
   const std::string address = text_at(login, {"ipAddress"});
   return address.starts_with("127.") || address == "::1";
 }
@@ -114,10 +101,10 @@ Outcome<int> run_ssh(std::vector<std::string> line, const std::string& password)
 }
 
 Outcome<int> exec_on(Arm& arm, const NodeOptions& options, const std::string& cluster_path,
-                     const Json& nodes) {
+                     const Value& nodes) {
   if (options.command.empty() && options.forwards.empty()) return ExitCode::done;
-  const Json* login = nullptr;
-  for (const Json& node : nodes)
+  const Value* login = nullptr;
+  for (const Value& node : nodes.items)
     if (login == nullptr && (options.node.empty() || text_at(node, {"nodeId"}) == options.node))
       login = &node;
   if (login == nullptr)
@@ -127,7 +114,7 @@ Outcome<int> exec_on(Arm& arm, const NodeOptions& options, const std::string& cl
     ::setenv("SLIPWAY_NODE", text_at(*login, {"nodeId"}).c_str(), 1);
     return run({"bash", is_terminal(STDIN_FILENO) ? "-ilc" : "-lc", options.command});
   }
-  const Outcome<Json> cluster = arm.get(cluster_path);
+  const Outcome<Value> cluster = arm.get(cluster_path);
   if (!cluster) return give_up(cluster);
   const std::string user = text_at(*cluster, {"properties", "userAccountSettings", "adminUserName"});
   const auto line = ssh_line(options, *login, user);
@@ -138,7 +125,7 @@ Outcome<int> exec_on(Arm& arm, const NodeOptions& options, const std::string& cl
 Outcome<int> exec_on_cluster(Context& context, const NodeOptions& options) {
   Outcome<Arm> arm = Arm::open(context, options);
   if (!arm) return give_up(arm);
-  const Outcome<Json> nodes = list_of_cluster(*arm, options);
+  const Outcome<Value> nodes = list_of_cluster(*arm, options);
   if (!nodes) return give_up(nodes);
   return exec_on(*arm, options, arm->cluster(options, options.cluster), *nodes);
 }
@@ -146,9 +133,9 @@ Outcome<int> exec_on_cluster(Context& context, const NodeOptions& options) {
 Outcome<int> exec_on_job(Context& context, const NodeOptions& options) {
   Outcome<Arm> arm = Arm::open(context, options);
   if (!arm) return give_up(arm);
-  const Outcome<Json> nodes = list_of_job(*arm, options);
+  const Outcome<Value> nodes = list_of_job(*arm, options);
   if (!nodes) return give_up(nodes);
-  const Outcome<Json> job = arm->get(arm->job(options, options.job));
+  const Outcome<Value> job = arm->get(arm->job(options, options.job));
   if (!job) return give_up(job);
   return exec_on(*arm, options, text_at(*job, {"properties", "cluster", "id"}), *nodes);
 }

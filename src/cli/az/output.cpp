@@ -1,28 +1,33 @@
 #include "cli/az/output.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
-#include "cli/render.h"
+#include "cli/output/render.h"
 #include "jmespath/jmespath.h"
 
 namespace slipway::cli::az {
 namespace {
 
-std::string text_of(const Json& value, std::string_view null) {
+std::string text_of(const Value& value, std::string_view null) {
   if (value.is_null()) return std::string(null);
-  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_array()) return std::to_string(value.size());
-  return value.is_object() ? std::string() : value.dump();
+  if (value.kind == Value::Kind::boolean) return value.is_true() ? "True" : "False";
+  return value.is_list() ? std::to_string(value.items.size()) : value.scalar();
 }
 
-std::string format_json(const Json& value) {
-  // az sorts its keys, at every level.
-  return nlohmann::json(value).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+// az sorts its keys, at every level.
+Value sorted(Value value) {
+  std::sort(value.fields.begin(), value.fields.end(),
+            [](const Value::Field& a, const Value::Field& b) { return a.first < b.first; });
+  for (auto& [key, inner] : value.fields) inner = sorted(std::move(inner));
+  for (Value& item : value.items) item = sorted(std::move(item));
+  return value;
 }
 
-// Keys blue, texts yellow, the rest as it is; escapes and all, as dump() wrote them.
+bool is_structured(const Value& value) { return value.is_list() || value.is_map(); }
+
+// Keys blue, texts yellow, the rest as it is; escapes and all, as they were written.
 std::string coloured(const std::string& json) {
   std::string out;
   for (std::size_t i = 0; i < json.size();) {
@@ -39,42 +44,40 @@ std::string coloured(const std::string& json) {
   return out;
 }
 
-// As it is for programs; nothing that steers a terminal.
+// Unchanged for programs; without control codes on a terminal.
 std::string plain(const std::string& text) { return is_terminal(STDOUT_FILENO) ? printable(text) : text; }
 
-std::string tsv_row(const Json& row) {
-  if (!row.is_structured()) return plain(text_of(row, "None")) + "\n";
-  std::string line;
-  bool first = true;
-  for (const Json& value : row)
-    line += (std::exchange(first, false) ? "" : "\t") + plain(text_of(value, "None"));
-  return line + "\n";
+std::string tsv_row(const Value& row) {
+  if (!is_structured(row)) return plain(text_of(row, "None")) + "\n";
+  std::vector<std::string> cells;
+  for (const Value& value : row.items) cells.push_back(plain(text_of(value, "None")));
+  for (const auto& [key, value] : row.fields) cells.push_back(plain(text_of(value, "None")));
+  return fmt::format("{}\n", fmt::join(cells, "\t"));
 }
 
-std::string format_tsv(const Json& value) {
-  if (!value.is_array()) return tsv_row(value);
+std::string format_tsv(const Value& value) {
+  if (!value.is_list()) return tsv_row(value);
   std::string text;
-  for (const Json& row : value) text += tsv_row(row);
+  for (const Value& row : value.items) text += tsv_row(row);
   return text;
 }
 
-std::string format_names(const Json& value) {
-  if (value.is_object()) return plain(text_at(value, {"name"})) + "\n";
-  if (!value.is_array()) return plain(text_of(value, "")) + "\n";
+std::string format_names(const Value& value) {
+  if (value.is_map()) return plain(text_at(value, {"name"})) + "\n";
+  if (!value.is_list()) return plain(text_of(value, "")) + "\n";
   std::string text;
-  for (const Json& item : value) text += format_names(item);
+  for (const Value& item : value.items) text += format_names(item);
   return text;
 }
 
-// Columns of an answer nobody made a table for: what is no object or list, the first letter a capital.
-std::vector<ColumnOf> columns_of(const Json& rows) {
+// Columns of an answer without a table of its own: its scalars, with capitalised titles.
+std::vector<ColumnOf> columns_of(const std::vector<Value>& rows) {
   std::vector<std::string> keys;
   std::size_t cells = 0;
-  for (const Json& row : rows) {
-    if (row.is_array()) cells = std::max(cells, row.size());
-    if (!row.is_object()) continue;
-    for (const auto& [key, value] : row.items())
-      if (!value.is_structured() && key != "id" && key != "type" && key != "etag" &&
+  for (const Value& row : rows) {
+    cells = std::max(cells, row.items.size());
+    for (const auto& [key, value] : row.fields)
+      if (!is_structured(value) && key != "id" && key != "type" && key != "etag" &&
           std::find(keys.begin(), keys.end(), key) == keys.end())
         keys.push_back(key);
   }
@@ -85,15 +88,12 @@ std::vector<ColumnOf> columns_of(const Json& rows) {
   };
   columns.reserve(keys.size() + cells);
   for (const std::string& key : keys)
-    columns.push_back({title(key), [key](const Json& row) {
-                         const auto found = row.is_object() ? row.find(key) : row.end();
-                         return !row.is_object() || found == row.end() ? "" : text_of(*found, "");
-                       }});
+    columns.push_back({title(key), [key](const Value& row) { return text_of(row.at(key), ""); }});
   for (std::size_t i = 0; i < cells; ++i)
-    columns.push_back({title(fmt::format("Column{}", i + 1)), [i](const Json& row) {
-                         return row.is_array() && i < row.size() ? text_of(row[i], "") : std::string();
+    columns.push_back({title(fmt::format("Column{}", i + 1)), [i](const Value& row) {
+                         return i < row.items.size() ? text_of(row.items[i], "") : std::string();
                        }});
-  if (columns.empty()) columns.push_back({"Result", [](const Json& row) { return text_of(row, ""); }});
+  if (columns.empty()) columns.push_back({"Result", [](const Value& row) { return text_of(row, ""); }});
   return columns;
 }
 
@@ -107,8 +107,8 @@ bool is_number(const std::string& text) {
 }
 
 // A header, a line of dashes, and the rows: scripts cut off the first two lines.
-std::string format_table(const Json& value, const std::vector<ColumnOf>& given) {
-  const Json rows = value.is_array() ? value : Json::array({value});
+std::string format_table(const Value& value, const std::vector<ColumnOf>& given) {
+  const std::vector<Value> rows = value.is_list() ? value.items : std::vector<Value>(1, value);
   if (rows.empty()) return {};
   const std::vector<ColumnOf> columns = given.empty() ? columns_of(rows) : given;
   std::vector<std::vector<std::string>> lines(2);
@@ -116,7 +116,7 @@ std::string format_table(const Json& value, const std::vector<ColumnOf>& given) 
   std::vector<bool> right(columns.size(), true);
   lines[0].reserve(columns.size());
   for (const ColumnOf& column : columns) lines[0].push_back(column.title);
-  for (const Json& row : rows) {
+  for (const Value& row : rows) {
     std::vector<std::string> cells;
     for (const ColumnOf& column : columns) cells.push_back(printable(column.cell(row)));
     lines.push_back(std::move(cells));
@@ -148,32 +148,32 @@ std::string format_table(const Json& value, const std::vector<ColumnOf>& given) 
 
 }  // namespace
 
-Json with_fields(const Json& value, const Json& fields) {
-  if (value.is_array() && fields.is_array() && !fields.empty()) {
-    Json out = Json::array();
-    for (const Json& item : value) out.push_back(with_fields(item, fields[0]));
+Value known_fields(const View& view) {
+  return view.fields == nullptr ? Value() : wire::parse_answer(view.fields).value_or(Value());
+}
+
+Value with_fields(const Value& value, const Value& fields) {
+  if (value.is_list() && !fields.items.empty()) {
+    Value out = Value::list();
+    for (const Value& item : value.items) out.items.push_back(with_fields(item, fields.items[0]));
     return out;
   }
-  if (!value.is_object() || !fields.is_object()) return value;
-  Json out = value;
-  for (const auto& [key, inner] : fields.items()) {
-    const auto found = out.find(key);
-    if (found == out.end())
-      out[key] = nullptr;
-    else
-      *found = with_fields(*found, inner);
+  if (!value.is_map() || !fields.is_map()) return value;
+  Value out = value;
+  for (const auto& [key, inner] : fields.fields) {
+    Value& field = out[key];
+    field = with_fields(field, inner);
   }
   return out;
 }
 
-Json flattened(const Json& resource, const View& view) {
-  if (!resource.is_object() || view.fields == nullptr) return resource;
-  Json out = Json::object();
-  for (const auto& [key, value] : resource.items())
+Value flattened(const Value& resource, const View& view) {
+  if (!resource.is_map() || view.fields == nullptr) return resource;
+  Value out = Value::map();
+  for (const auto& [key, value] : resource.fields)
     if (key != "properties") out[key] = value;
-  if (const auto inner = resource.find("properties"); inner != resource.end() && inner->is_object())
-    for (const auto& [key, value] : inner->items()) out[key] = value;
-  out = with_fields(out, Json::parse(view.fields));
+  for (const auto& [key, value] : resource.at("properties").fields) out[key] = value;
+  out = with_fields(out, known_fields(view));
   if (const std::string id = text_at(out, {"id"}); !id.empty()) {
     const std::string group = part_of_id(id, "resourcegroups");
     if (!group.empty()) out["resourceGroup"] = group;
@@ -181,12 +181,12 @@ Json flattened(const Json& resource, const View& view) {
   return out;
 }
 
-std::string format_answer(const Json& value, const std::string& form, const View& view, bool queried) {
+std::string format_answer(const Value& value, const std::string& form, const View& view, bool queried) {
   if (value.is_null() || form == "none") return {};
   if (form == "table") return format_table(value, queried ? std::vector<ColumnOf>() : view.columns);
   if (form == "tsv") return format_tsv(value);
   if (form == "quiet") return format_names(value);
-  const std::string json = format_json(value);
+  const std::string json = wire::format_json_indented(sorted(value)) + "\n";
   return form == "jsonc" && render_options(STDOUT_FILENO).colour ? coloured(json) : json;
 }
 
@@ -203,17 +203,17 @@ Outcome<int> answer(Context& context, const Common& common, const View& view, co
   }
   Outcome<Arm> arm = Arm::open(context, common);
   if (!arm) return give_up(arm);
-  const Outcome<Json> given = work(*arm);
+  const Outcome<Value> given = work(*arm);
   if (!given) return give_up(given);
-  Json value = *given;
-  if (value.is_array())
-    for (Json& item : value) item = flattened(item, view);
+  Value value = *given;
+  if (value.is_list())
+    for (Value& item : value.items) item = flattened(item, view);
   else
     value = flattened(value, view);
   if (query && !value.is_null()) {
-    const Result<std::string> queried = query->apply(wire::dump(value));
+    const Result<std::string> queried = query->apply(wire::format_json(value));
     if (!queried) return give_up(queried);
-    value = Json::parse(*queried);
+    value = wire::parse_answer(*queried).value_or(Value());
   }
   write_out(format_answer(value, context.settings().output, view, query.has_value()));
   return ExitCode::done;

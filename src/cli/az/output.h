@@ -1,5 +1,5 @@
 #pragma once
-// How commands in Azure's manner print: JSON with sorted keys, tables, tab-separated values, and what --query
+// How Azure-compatible commands print: JSON with sorted keys, tables, tab-separated values, and what --query
 // makes of the answer. Included in .cpp files only.
 #include <functional>
 #include <memory>
@@ -12,7 +12,7 @@ namespace slipway::cli::az {
 
 struct ColumnOf {
   std::string title;
-  std::function<std::string(const Json&)> cell;
+  std::function<std::string(const Value&)> cell;
 };
 // How one kind of answer looks: the fields that are shown even when they are not set, and the table.
 struct View {
@@ -22,20 +22,22 @@ struct View {
 };
 
 // A resource as az shows it: `properties` moved up, the group from the id, all fields there.
-Json flattened(const Json& resource, const View& view);
-Json with_fields(const Json& value, const Json& fields);
+// Every field of a kind of resource, each null; null where the view has none.
+Value known_fields(const View& view);
+Value flattened(const Value& resource, const View& view);
+Value with_fields(const Value& value, const Value& fields);
 
 // The answer in the form asked for. Null prints nothing.
-std::string format_answer(const Json& value, const std::string& form, const View& view, bool queried);
+std::string format_answer(const Value& value, const std::string& form, const View& view, bool queried);
 
-using Work = std::function<Outcome<Json>(Arm&)>;
+using Work = std::function<Outcome<Value>(Arm&)>;
 // Checks the query, does the work and prints what it gives: a resource, a list of them, or null.
 Outcome<int> answer(Context& context, const Common& common, const View& view, const Work& work);
 
 // Binds a command's options, how its answer looks, and what it does.
 template <class Options>
 void runs(Command& command, Context& context, std::shared_ptr<Options> options, const View& view,
-          Outcome<Json> (*work)(Arm&, const Options&)) {
+          Outcome<Value> (*work)(Arm&, const Options&)) {
   command.runs([&context, options, &view, work] {
     return answer(context, *options, view, [&](Arm& arm) { return work(arm, *options); });
   });

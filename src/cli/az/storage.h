@@ -1,7 +1,7 @@
 #pragma once
 // The commands under `slipway storage`: shares and containers are datastores. Included in .cpp files only.
 #include "cli/az/output.h"
-#include "cli/datastore_files.h"
+#include "cli/client/datastore_files.h"
 
 namespace slipway::cli::az {
 
@@ -23,7 +23,7 @@ std::string datastore_name(const Arm& arm, const StorageOptions& options, Kind k
 DatastoreFiles files_of(Arm& arm, const StorageOptions& options, Kind kind);
 Outcome<void> need_flag(const std::string& value, const char* flag);
 
-using StorageWork = Outcome<Json> (*)(Arm&, const StorageOptions&);
+using StorageWork = Outcome<Value> (*)(Arm&, const StorageOptions&);
 // One verb with its options, which the caller adds flags for.
 std::pair<Command, std::shared_ptr<StorageOptions>> storage_verb(Command& noun, Context& context,
                                                                  const char* name, const char* about,

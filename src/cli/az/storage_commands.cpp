@@ -1,8 +1,8 @@
 // Shares and containers.
 #include <fmt/format.h>
 
+#include "cli/az/commands.h"
 #include "cli/az/storage.h"
-#include "cli/commands.h"
 
 namespace slipway::cli::az {
 
@@ -56,19 +56,19 @@ Outcome<bool> is_there(Arm& arm, const std::string& datastore) {
 }
 
 template <Kind kind>
-Outcome<Json> create(Arm& arm, const StorageOptions& options) {
+Outcome<Value> create(Arm& arm, const StorageOptions& options) {
   if (const auto named = need_flag(options.name, "--name"); !named) return give_up(named);
   const std::string name = datastore_name(arm, options, kind, options.name);
   const Outcome<bool> before = is_there(arm, name);
   if (!before) return give_up(before);
-  if (*before) return Json{{"created", false}};
+  if (*before) return Value{{"created", false}};
   const Outcome<Value> made = arm.context().service().send("PUT", resource({"datastores", name}), "{}");
   if (!made) return give_up(made);
-  return Json{{"created", true}};
+  return Value{{"created", true}};
 }
 
 template <Kind kind>
-Outcome<Json> remove(Arm& arm, const StorageOptions& options) {
+Outcome<Value> remove(Arm& arm, const StorageOptions& options) {
   if (const auto named = need_flag(options.name, "--name"); !named) return give_up(named);
   const char* noun = kind == Kind::share ? "share" : "container";
   if (const auto sure = confirm(fmt::format("Delete {} {} and its files?", noun, options.name), options.yes);
@@ -77,37 +77,37 @@ Outcome<Json> remove(Arm& arm, const StorageOptions& options) {
   const std::string name = datastore_name(arm, options, kind, options.name);
   const Outcome<Value> removed = arm.context().service().send("DELETE", resource({"datastores", name}), {});
   if (!removed) return give_up(removed);
-  return Json{{"deleted", true}};
+  return Value{{"deleted", true}};
 }
 
 template <Kind kind>
-Outcome<Json> exists(Arm& arm, const StorageOptions& options) {
+Outcome<Value> exists(Arm& arm, const StorageOptions& options) {
   if (const auto named = need_flag(options.name, "--name"); !named) return give_up(named);
   const Outcome<bool> found = is_there(arm, datastore_name(arm, options, kind, options.name));
   if (!found) return give_up(found);
-  return Json{{"exists", *found}};
+  return Value{{"exists", *found}};
 }
 
 const View& share_view() {
   static const View view{nullptr,
-                         {{"Name", [](const Json& row) { return text_at(row, {"name"}); }},
-                          {"Last Modified", [](const Json& row) {
+                         {{"Name", [](const Value& row) { return text_at(row, {"name"}); }},
+                          {"Last Modified", [](const Value& row) {
                              return text_at(row, {"properties", "lastModified"});
                            }}}};
   return view;
 }
 
-Json described(const Value& datastore, const std::string& prefix) {
-  Json out{{"name", datastore.text("name").substr(prefix.size())},
-           {"metadata", nullptr},
-           {"properties", {{"lastModified", datastore.text("created_at")}}}};
+Value described(const Value& datastore, const std::string& prefix) {
+  Value out{{"name", datastore.text_at("name").substr(prefix.size())},
+            {"metadata", nullptr},
+            {"properties", {{"lastModified", datastore.text_at("created_at")}}}};
   for (const char* key : {"path", "url"})
-    if (const std::string text = datastore.text(key); !text.empty()) out[key] = text;
+    if (const std::string text = datastore.text_at(key); !text.empty()) out[key] = text;
   return out;
 }
 
 template <Kind kind>
-Outcome<Json> show(Arm& arm, const StorageOptions& options) {
+Outcome<Value> show(Arm& arm, const StorageOptions& options) {
   if (const auto named = need_flag(options.name, "--name"); !named) return give_up(named);
   const Outcome<Value> found =
       arm.context().service().get(resource({"datastores", datastore_name(arm, options, kind, options.name)}));
@@ -118,13 +118,14 @@ Outcome<Json> show(Arm& arm, const StorageOptions& options) {
 }
 
 template <Kind kind>
-Outcome<Json> list(Arm& arm, const StorageOptions& options) {
+Outcome<Value> list(Arm& arm, const StorageOptions& options) {
   const std::string prefix = datastore_name(arm, options, kind, "");
-  Json all = Json::array();
+  Value all = Value::list();
   const Outcome<void> done =
       arm.context().service().pages(resource({"datastores"}), [&](const std::vector<Value>& items) {
         for (const Value& item : items)
-          if (item.text("name").starts_with(prefix + options.prefix)) all.push_back(described(item, prefix));
+          if (item.text_at("name").starts_with(prefix + options.prefix))
+            all.items.push_back(described(item, prefix));
         return true;
       });
   if (!done) return give_up(done);
@@ -142,10 +143,10 @@ void add_commands(Command& storage, Context& context) {
         storage_verb(noun, context, name, about, example, work,
                      work == list<kind> || work == show<kind> ? share_view() : plain_view());
     if (work == list<kind>)
-      return command.text("--prefix TEXT", options->prefix, "only those that begin so"), void();
+      return command.text("--prefix TEXT", options->prefix, "only those with this prefix"), void();
     command.text(is_share ? "-n,--name,-s,--share-name NAME" : "-n,--name,-c,--container-name NAME",
                  options->name, is_share ? "the share" : "the container");
-    if (work == create<kind>) command.number("--quota GB", options->quota, "taken, and not kept to");
+    if (work == create<kind>) command.number("--quota GB", options->quota, "accepted and ignored");
     if (work == remove<kind>) command.flag("-y,--yes", options->yes, "do not ask");
   };
   verb("create", is_share ? "Make a share" : "Make a container",
@@ -171,9 +172,9 @@ void add_commands(Command& storage, Context& context) {
 namespace slipway::cli {
 
 void add_storage(CommandTree& tree, Context& context) {
-  Command storage = tree.add("storage", "Shares and containers with the words of az storage",
+  Command storage = tree.add("storage", "Azure-compatible: shares and containers (az storage)",
                              "slipway storage file upload --share-name data --source train.gz --path mnist");
-  storage.in_azure_manner();
+  storage.azure_compatible();
   az::add_commands<az::Kind::share>(storage, context);
   az::add_commands<az::Kind::container>(storage, context);
   az::add_file_commands(storage, context);

@@ -10,8 +10,8 @@
 namespace slipway::cli::az {
 namespace {
 
-Json described(const StoredFile& file, const std::string& name) {
-  Json out{{"name", name}, {"type", file.is_folder ? "dir" : "file"}, {"properties", Json::object()}};
+Value described(const StoredFile& file, const std::string& name) {
+  Value out{{"name", name}, {"type", file.is_folder ? "dir" : "file"}, {"properties", Value::map()}};
   if (!file.is_folder) out["properties"]["contentLength"] = file.size;
   out["properties"]["lastModified"] = file.modified_at;
   return out;
@@ -19,13 +19,13 @@ Json described(const StoredFile& file, const std::string& name) {
 
 const View& stored_view() {
   static const View view{nullptr,
-                         {{"Name", [](const Json& row) { return text_at(row, {"name"}); }},
+                         {{"Name", [](const Value& row) { return text_at(row, {"name"}); }},
                           {"Content Length",
-                           [](const Json& row) {
+                           [](const Value& row) {
                              return text_at(row, {"properties", "contentLength"});
                            }},
-                          {"Type", [](const Json& row) { return text_at(row, {"type"}); }},
-                          {"Last Modified", [](const Json& row) {
+                          {"Type", [](const Value& row) { return text_at(row, {"type"}); }},
+                          {"Last Modified", [](const Value& row) {
                              return text_at(row, {"properties", "lastModified"});
                            }}}};
   return view;
@@ -38,38 +38,38 @@ DatastoreFiles::Choice choice_of(const StorageOptions& options) {
   };
 }
 
-Json names_of(const std::vector<std::string>& paths) {
-  Json list = Json::array();
-  for (const std::string& path : paths) list.push_back(path);
+Value names_of(const std::vector<std::string>& paths) {
+  Value list = Value::list();
+  for (const std::string& path : paths) list.items.push_back(path);
   return list;
 }
 
-Outcome<Json> list_folder(Arm& arm, const StorageOptions& options, const std::string& folder,
-                          bool only_folders) {
+Outcome<Value> list_folder(Arm& arm, const StorageOptions& options, const std::string& folder,
+                           bool only_folders) {
   if (const auto named = need_flag(options.container, "--share-name"); !named) return give_up(named);
-  Json list = Json::array();
+  Value list = Value::list();
   const Outcome<void> done = files_of(arm, options, Kind::share).list(folder, [&](const StoredFile& file) {
-    if (file.is_folder || !only_folders) list.push_back(described(file, last_part(file.path)));
+    if (file.is_folder || !only_folders) list.items.push_back(described(file, last_part(file.path)));
     return true;
   });
   if (!done) return give_up(done);
   return list;
 }
 
-Outcome<Json> create_directory(Arm& arm, const StorageOptions& options) {
+Outcome<Value> create_directory(Arm& arm, const StorageOptions& options) {
   if (const auto named = need_flag(options.container, "--share-name"); !named) return give_up(named);
   if (const auto named = need_flag(options.name, "--name"); !named) return give_up(named);
   if (const auto made = files_of(arm, options, Kind::share).make_folder(options.name); !made)
     return give_up(made);
-  return Json{{"created", true}};
+  return Value{{"created", true}};
 }
 
-Outcome<Json> list_directories(Arm& arm, const StorageOptions& options) {
+Outcome<Value> list_directories(Arm& arm, const StorageOptions& options) {
   return list_folder(arm, options, options.name, true);
 }
 
 template <Kind kind>
-Outcome<Json> remove(Arm& arm, const StorageOptions& options) {
+Outcome<Value> remove(Arm& arm, const StorageOptions& options) {
   const std::string& path = options.path.empty() ? options.name : options.path;
   if (const auto named =
           need_flag(options.container, kind == Kind::share ? "--share-name" : "--container-name");
@@ -78,11 +78,11 @@ Outcome<Json> remove(Arm& arm, const StorageOptions& options) {
   if (const auto named = need_flag(path, kind == Kind::share ? "--path" : "--name"); !named)
     return give_up(named);
   if (const auto removed = files_of(arm, options, kind).remove(path); !removed) return give_up(removed);
-  return Json{{"deleted", true}};
+  return Value{{"deleted", true}};
 }
 
 template <Kind kind>
-Outcome<Json> exists(Arm& arm, const StorageOptions& options) {
+Outcome<Value> exists(Arm& arm, const StorageOptions& options) {
   const std::string& path = options.path.empty() ? options.name : options.path;
   if (const auto named = need_flag(path, kind == Kind::share ? "--path" : "--name"); !named)
     return give_up(named);
@@ -93,7 +93,7 @@ Outcome<Json> exists(Arm& arm, const StorageOptions& options) {
           .list(slash == std::string::npos ? "" : path.substr(0, slash),
                 [&](const StoredFile& file) { return !(found = found || file.path == path); });
   if (!done && done.error().status != 404) return give_up(done);
-  return Json{{"exists", found}};
+  return Value{{"exists", found}};
 }
 
 // A path without a dot in its last part is a folder, as az has it; the file keeps its name there.
@@ -111,7 +111,7 @@ std::string local_path(const std::string& given, const std::string& path) {
 }
 
 template <Kind kind>
-Outcome<Json> upload(Arm& arm, const StorageOptions& options) {
+Outcome<Value> upload(Arm& arm, const StorageOptions& options) {
   const bool is_share = kind == Kind::share;
   if (const auto named = need_flag(options.container, is_share ? "--share-name" : "--container-name"); !named)
     return give_up(named);
@@ -122,11 +122,11 @@ Outcome<Json> upload(Arm& arm, const StorageOptions& options) {
                                                 : options.name;
   if (const auto sent = files_of(arm, options, kind).send(options.source, to); !sent) return give_up(sent);
   arm.context().say(fmt::format("{} is at {}/{}", options.source, options.container, to));
-  return Json();
+  return Value();
 }
 
 template <Kind kind>
-Outcome<Json> download(Arm& arm, const StorageOptions& options) {
+Outcome<Value> download(Arm& arm, const StorageOptions& options) {
   const bool is_share = kind == Kind::share;
   const std::string& path = is_share ? options.path : options.name;
   if (const auto named = need_flag(options.container, is_share ? "--share-name" : "--container-name"); !named)
@@ -135,11 +135,11 @@ Outcome<Json> download(Arm& arm, const StorageOptions& options) {
   const std::string to = local_path(options.destination, path);
   if (const auto fetched = files_of(arm, options, kind).fetch(path, to); !fetched) return give_up(fetched);
   arm.context().say(fmt::format("{}/{} is at {}", options.container, path, to));
-  return Json();
+  return Value();
 }
 
 template <Kind kind>
-Outcome<Json> upload_batch(Arm& arm, const StorageOptions& options) {
+Outcome<Value> upload_batch(Arm& arm, const StorageOptions& options) {
   if (const auto named = need_flag(options.container, "--destination"); !named) return give_up(named);
   if (const auto named = need_flag(options.source, "--source"); !named) return give_up(named);
   const auto moved =
@@ -149,7 +149,7 @@ Outcome<Json> upload_batch(Arm& arm, const StorageOptions& options) {
 }
 
 template <Kind kind>
-Outcome<Json> download_batch(Arm& arm, const StorageOptions& options) {
+Outcome<Value> download_batch(Arm& arm, const StorageOptions& options) {
   if (const auto named = need_flag(options.container, "--source"); !named) return give_up(named);
   if (const auto named = need_flag(options.destination, "--destination"); !named) return give_up(named);
   if (const auto made = make_folders(options.destination); !made) return give_up(made);
@@ -158,22 +158,22 @@ Outcome<Json> download_batch(Arm& arm, const StorageOptions& options) {
   return names_of(moved->paths);
 }
 
-Outcome<Json> list_files(Arm& arm, const StorageOptions& options) {
+Outcome<Value> list_files(Arm& arm, const StorageOptions& options) {
   return list_folder(arm, options, options.path, false);
 }
 
-Outcome<Json> list_blobs(Arm& arm, const StorageOptions& options) {
+Outcome<Value> list_blobs(Arm& arm, const StorageOptions& options) {
   if (const auto named = need_flag(options.container, "--container-name"); !named) return give_up(named);
-  Json list = Json::array();
+  Value list = Value::list();
   const Outcome<void> done =
       files_of(arm, options, Kind::container).walk("", [&](const StoredFile& file) -> Outcome<void> {
-        if (file.path.starts_with(options.prefix)) list.push_back(described(file, file.path));
+        if (file.path.starts_with(options.prefix)) list.items.push_back(described(file, file.path));
         return {};
       });
   if (!done) return give_up(done);
-  std::sort(list.begin(), list.end(), [](const Json& a, const Json& b) { return a["name"] < b["name"]; });
-  if (options.results && list.size() > *options.results)
-    list.erase(list.begin() + static_cast<std::ptrdiff_t>(*options.results), list.end());
+  std::sort(list.items.begin(), list.items.end(),
+            [](const Value& a, const Value& b) { return a.at("name").text < b.at("name").text; });
+  if (options.results && list.items.size() > *options.results) list.items.resize(*options.results);
   return list;
 }
 
@@ -208,7 +208,7 @@ void add_list(Command& noun, Context& context, const char* example, StorageWork 
   Command command = noun.verb("list", blobs ? "List blobs" : "List a folder", example);
   add_account(command, *options).text(blobs ? container_flag : share_flag, options->container, "where");
   if (blobs)
-    command.text("--prefix TEXT", options->prefix, "only those that begin so")
+    command.text("--prefix TEXT", options->prefix, "only those with this prefix")
         .number("--num-results N", options->results, "at most so many");
   else
     command.text("-n,--name NAME", options->name, "the directory")

@@ -116,7 +116,7 @@ TEST_F(Storage, SendsAndFetchesFiles) {
   EXPECT_EQ(service.run({"storage", "file", "upload", "-s", "data"}).code, 2);
 }
 
-TEST_F(Storage, AFileOutsideOfTheFolderIsNotWritten) {
+TEST_F(Storage, PathsOutsideTheFolderAreRefused) {
   service.on("GET /v1/datastores/lab.blob.c/files", 200,
              R"({"items":[{"name":"../evil","kind":"file","size":1}],"next":null})");
   const Ran ran = service.run(
@@ -125,7 +125,7 @@ TEST_F(Storage, AFileOutsideOfTheFolderIsNotWritten) {
   EXPECT_NE(ran.err.find("outside of the folder"), std::string::npos) << ran.err;
 }
 
-TEST_F(Storage, DatastoresOfTheirOwn) {
+TEST_F(Storage, DatastoreCommands) {
   service.on("PUT /v1/datastores/faces", 200, R"({"name":"faces","path":"/shared/faces"})");
   EXPECT_EQ(service.run({"datastore", "create", "faces", "--path", "/shared/faces"}).code, 0);
   EXPECT_EQ(service.body_of("PUT /v1/datastores/faces"), R"({"path":"/shared/faces"})");

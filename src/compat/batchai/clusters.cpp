@@ -25,12 +25,12 @@ Duration idle_timeout_of(const FolderRecord* workspace) {
 }
 
 // A new size is taken also while the last one is being reached.
-Result<PoolView> resize(Registry& registry, const std::string& pool, const PoolRequest& wish) {
+Result<PoolView> resize(Registry& registry, const std::string& pool, const PoolRequest& request) {
   auto& controller = registry.controller();
-  auto view = controller.resize_pool(registry.caller(), pool, wish);
+  auto view = controller.resize_pool(registry.caller(), pool, request);
   if (view || view.error().code != ErrorCode::conflict) return view;
   if (!controller.stop_resize(registry.caller(), pool)) return view;
-  return controller.resize_pool(registry.caller(), pool, wish);
+  return controller.resize_pool(registry.caller(), pool, request);
 }
 
 Answer<Reply> change_cluster(Registry& registry, const Place& place, const Value& change) {
@@ -44,9 +44,9 @@ Answer<Reply> change_cluster(Registry& registry, const Place& place, const Value
   Value body = parse_stored(tags[tag::body]);
   if (Value* properties = body.find("properties")) set(*properties, "scaleSettings", *scale);
   tags[tag::body] = format(body);
-  PoolRequest wish = translate_scale(body, known->pool.target);
-  wish.tags = std::move(tags);
-  auto view = resize(registry, known->pool.name, wish);
+  PoolRequest request = translate_scale(body, known->pool.target);
+  request.tags = std::move(tags);
+  auto view = resize(registry, known->pool.name, request);
   if (!view) return refuse(fault_of(view.error()));
   return Reply{200, registry.show(*view), {}};
 }
@@ -79,9 +79,9 @@ Answer<Reply> Service::put_cluster(Registry& registry, const Asked& asked, const
                                idle_timeout_of(registry.folder(Noun::workspace, place)),
                                servers,
                                tools_.sealer};
-  auto wish = translate_cluster(body, context);
-  if (!wish) return refuse(wish.error());
-  auto view = registry.controller().create_pool(registry.caller(), *wish);
+  auto request = translate_cluster(body, context);
+  if (!request) return refuse(request.error());
+  auto view = registry.controller().create_pool(registry.caller(), *request);
   if (!view) return refuse(fault_of(view.error()));
   registry.make_datastores(view->pool.mounts);
   return Reply{200, registry.show(*view), Operation::Kind::create};
@@ -108,7 +108,7 @@ void Service::clusters(const Asked& asked) {
         return method == "POST" ? Answer<Reply>(refuse(method_unknown(asked)))
                                 : Reply{200, registry.show(*found), {}};
       Page page;
-      for (const NodeView& one : registry.controller().nodes(registry.caller(), found->pool.name))
+      for (const NodeView& one : registry.source().nodes(found->pool.name))
         if (is_present(one.node) && one.node.state != NodeState::lost)
           page.items.push_back({one.node.name, [one]() -> Answer<Value> { return render_login(one.node); }});
       return list(asked, std::move(page));

@@ -34,6 +34,7 @@ net::Response response_of(const Fault& fault) {
   net::Response response;
   response.status = fault.status;
   response.body = format(object_value({{"error", std::move(error)}}));
+  if (fault.status == 429) response.headers.emplace_back("Retry-After", "1");
   if (fault.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }

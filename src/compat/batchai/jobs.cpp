@@ -103,8 +103,8 @@ Answer<Reply> Service::list_jobs(Registry& registry, const Asked& asked, std::ui
   if (auto in = registry.in_experiment(place); !in) return refuse(in.error());
   std::optional<JobId> after;
   if (const auto token = asked.call.parameter("$skiptoken")) after = parse_job_id(*token);
-  auto jobs = registry.controller().jobs_by_tag(registry.caller(), tag::experiment,
-                                                key_of(Noun::experiment, place), after, limit + 1);
+  auto jobs =
+      registry.source().jobs_by_tag(tag::experiment, key_of(Noun::experiment, place), after, limit + 1);
   if (!jobs) return refuse(fault_of(jobs.error()));
   const bool has_more = jobs->size() > limit;
   if (has_more) jobs->resize(limit);
@@ -142,7 +142,7 @@ void Service::jobs(const Asked& asked) {
       Page page;
       if (!view->attempts.empty())
         for (const std::string& name : view->attempts.back().node_names)
-          if (auto node = registry.controller().node(registry.caller(), name); node && is_present(node->node))
+          if (auto node = registry.source().node(name); node && is_present(node->node))
             page.items.push_back({name, [one = node->node]() -> Answer<Value> { return render_login(one); }});
       return list(asked, std::move(page));
     });

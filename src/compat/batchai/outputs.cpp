@@ -43,15 +43,15 @@ Answer<Service::Ground> Service::find_outputs(Registry& registry, const JobRecor
   const std::string inside = join_path(mount.folder, found->path);
   std::string node;
   bool is_here = true;
-  auto attempts = registry.controller().store().attempts({job.id, 0, 0});
-  if (attempts && !attempts->empty()) {
-    node = attempts->back().node_names.front();
-    const auto known = registry.controller().node(registry.caller(), node);
+  const auto attempts = registry.source().attempts_of({{job.id, 0, 0}});
+  if (attempts && !attempts->front().empty()) {
+    node = attempts->front().back().node_names.front();
+    const auto known = registry.source().node(node);
     is_here = !known || known->node.local || known->node.shares_storage;
   }
   switch (mount.kind) {
     case MountKind::datastore: {
-      const auto store = registry.controller().datastore(registry.caller(), mount.what);
+      const auto store = registry.source().datastore(mount.what);
       if (store && !store->path.empty()) return Ground{store->path, "", inside};
       return Ground{tools_.data + "/" + datastore_folder(job.workspace, mount.what), "", inside};
     }
@@ -99,8 +99,7 @@ void Service::list_outputs(const Asked& asked) {
   inner = join_path("", inner);
   const TimePoint expiry = tools_.clock.now() + Duration(std::int64_t{*minutes} * 60'000'000);
 
-  tools_.control.read([this, asked, directory = *directory, inner, expiry](Controller& controller) {
-    Registry registry(controller, asked.call.caller);
+  const auto find = [this, asked, directory = *directory, inner, expiry](Registry& registry) {
     const Place& place = asked.target.place;
     struct Outputs {
       JobRecord job;
@@ -150,7 +149,8 @@ void Service::list_outputs(const Asked& asked) {
         finish(asked, list(asked, std::move(page)));
       });
     });
-  });
+  };
+  with_saved(asked.call.caller, find, refusal(asked.call));
 }
 
 void Service::download(const api::Call& call) {
@@ -158,10 +158,9 @@ void Service::download(const api::Call& call) {
     return send(call, response_of({405, "MethodNotAllowed", "a link can only be read", "", {}}));
   auto link = open_link(call.request().path, tools_.clock.now(), tools_.sealer);
   if (!link) return send(call, response_of(link.error()));
-  tools_.control.read([this, call, link = *link](Controller& controller) {
-    Registry registry(controller, {"link", link.workspace});
+  const auto find = [this, call, link = *link](Registry& registry) {
     auto answer = std::make_shared<Answer<Ground>>([&]() -> Answer<Ground> {
-      auto job = controller.find_job({"link", link.workspace}, to_string(link.job));
+      auto job = registry.source().find_job(to_string(link.job));
       if (!job) return refuse(fault_of(job.error()));
       return find_outputs(registry, *job, link.directory);
     }());
@@ -170,7 +169,8 @@ void Service::download(const api::Call& call) {
       const Spot spot = open({"link", link.workspace}, **answer);
       tools_.send_file(call, spot.source, join_path(spot.path, link.path));
     });
-  });
+  };
+  with_saved({"link", link->workspace}, find, refusal(call));
 }
 
 }  // namespace slipway::batchai

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "compat/batchai/layout.h"
 #include "compat/batchai/translate.h"
@@ -36,12 +37,17 @@ Noun noun_of(std::string_view word) {
   return Noun::workspace;
 }
 
+control::Controller& Registry::controller() const {
+  SLIPWAY_CHECK(controller_ != nullptr);
+  return *controller_;
+}
+
 const FolderRecord* Registry::folder(Noun noun, const Place& place) const {
-  return controller_.folder(caller_, folder_of(noun, place));
+  return source_->folder(folder_of(noun, place));
 }
 
 std::vector<FolderRecord> Registry::folders(Noun noun, const std::string& prefix) const {
-  std::vector<FolderRecord> found = controller_.folders(caller_, prefix);
+  std::vector<FolderRecord> found = source_->folders(prefix);
   std::erase_if(found, [&](const FolderRecord& one) { return tag_of(one.tags, "noun") != noun_word(noun); });
   return found;
 }
@@ -71,14 +77,14 @@ std::string Registry::location(const Place& place) const {
 
 std::optional<PoolView> Registry::cluster(const Place& place) const {
   const std::string key = key_of(Noun::cluster, place);
-  for (PoolView& view : controller_.pools(caller_))
+  for (PoolView& view : source_->pools())
     if (tag_of(view.pool.tags, tag::id) == key) return std::move(view);
   return std::nullopt;
 }
 
 std::vector<PoolView> Registry::clusters(const Place& workspace) const {
   const std::string prefix = key_of(Noun::workspace, workspace) + "/";
-  std::vector<PoolView> found = controller_.pools(caller_);
+  std::vector<PoolView> found = source_->pools();
   std::erase_if(found,
                 [&](const PoolView& view) { return !tag_of(view.pool.tags, tag::id).starts_with(prefix); });
   std::sort(found.begin(), found.end(), [](const PoolView& a, const PoolView& b) {
@@ -88,11 +94,11 @@ std::vector<PoolView> Registry::clusters(const Place& workspace) const {
 }
 
 Value Registry::show(const PoolView& pool) const {
-  return render_cluster(pool, controller_.nodes(caller_, pool.pool.name));
+  return render_cluster(pool, source_->nodes(pool.pool.name));
 }
 
 std::string Registry::free_pool_name(const Place& place) const {
-  const auto is_free = [&](const std::string& name) { return !controller_.pool(caller_, name); };
+  const auto is_free = [&](const std::string& name) { return !controller().pool(caller_, name); };
   const std::string names[] = {valid_name(place.name), valid_name(place.workspace + "." + place.name),
                                valid_name(place.group + "." + place.workspace + "." + place.name)};
   for (const std::string& name : names)
@@ -104,24 +110,24 @@ std::string Registry::free_pool_name(const Place& place) const {
 std::string Registry::free_datastore_name(const Place& place) const {
   const std::string name = valid_name(lower(fmt::format("nfs.{}.{}", place.workspace, place.name)));
   std::string tried = name;
-  for (int number = 2; controller_.datastore(caller_, tried); ++number)
+  for (int number = 2; controller().datastore(caller_, tried); ++number)
     tried = fmt::format("{}.{}", name, number);
   return tried;
 }
 
 void Registry::make_datastores(const std::vector<Mount>& mounts) {
   for (const Mount& mount : mounts) {
-    if (mount.kind != MountKind::datastore || controller_.datastore(caller_, mount.what)) continue;
+    if (mount.kind != MountKind::datastore || controller().datastore(caller_, mount.what)) continue;
     DatastoreRecord record;
     record.name = mount.what;
     // Without a record it is mounted all the same.
-    if (auto made = controller_.put_datastore(caller_, record); !made)
+    if (auto made = controller().put_datastore(caller_, record); !made)
       log::warning("batchai.datastore", {{"name", mount.what}, {"why", made.error().what}});
   }
 }
 
 Answer<std::optional<JobRecord>> Registry::job(const Place& place) const {
-  auto found = controller_.find_job_by_tag(caller_, tag::job, key_of(Noun::job, place));
+  auto found = source_->job_by_tag(tag::job, key_of(Noun::job, place));
   if (!found) return refuse(fault_of(found.error()));
   return std::move(*found);
 }
@@ -138,7 +144,7 @@ Answer<std::vector<JobView>> Registry::views(std::vector<JobRecord> jobs) const 
   std::vector<TaskRef> tasks;
   tasks.reserve(jobs.size());
   for (const JobRecord& job : jobs) tasks.push_back({job.id, 0, 0});
-  auto attempts = controller_.store().attempts_of(tasks);
+  auto attempts = source_->attempts_of(tasks);
   if (!attempts) return refuse(fault_of(attempts.error()));
   std::vector<JobView> shown;
   shown.reserve(jobs.size());
@@ -162,13 +168,14 @@ std::map<std::string, std::string> Registry::servers_of(const Value* volumes) co
 }
 
 bool Registry::is_going(Noun noun, const Place& place) const {
-  return controller_.folder(caller_, mark_of(noun, place)) != nullptr;
+  source_->expect_folders(marks);  // lists ask for each of their items
+  return source_->folder(mark_of(noun, place)) != nullptr;
 }
 
 void Registry::mark(Noun noun, const Place& place) {
   if (!is_going(noun, place))
-    controller_.put_folder(caller_, mark_of(noun, place),
-                           {{"noun", noun_word(noun)}, {tag::place, format_place(noun, place)}});
+    controller().put_folder(caller_, mark_of(noun, place),
+                            {{"noun", noun_word(noun)}, {tag::place, format_place(noun, place)}});
 }
 
 bool Registry::is_gone(Noun noun, const Place& place) const {
@@ -184,11 +191,11 @@ bool Registry::is_gone(Noun noun, const Place& place) const {
 Answer<bool> Registry::remove_jobs(const Place& experiment) {
   const std::string key = key_of(Noun::experiment, experiment);
   for (std::optional<JobId> after;;) {
-    auto jobs = controller_.jobs_by_tag(caller_, tag::experiment, key, after, page);
+    auto jobs = controller().jobs_by_tag(caller_, tag::experiment, key, after, page);
     if (!jobs) return refuse(fault_of(jobs.error()));
     for (const JobRecord& one : *jobs) {
       if (!is_terminal(one.state))
-        if (auto ended = controller_.cancel(caller_, one.id, "it was deleted"); !ended)
+        if (auto ended = controller().cancel(caller_, one.id, "it was deleted"); !ended)
           return refuse(fault_of(ended.error()));
       mark(Noun::job, parse_place(Noun::job, tag_of(one.tags, tag::place)));
     }
@@ -198,9 +205,9 @@ Answer<bool> Registry::remove_jobs(const Place& experiment) {
 }
 
 void Registry::drop_server(const FolderRecord& server) {
-  if (auto gone = controller_.delete_datastore(caller_, tag_of(server.tags, tag::datastore)); !gone)
+  if (auto gone = controller().delete_datastore(caller_, tag_of(server.tags, tag::datastore)); !gone)
     log::warning("batchai.fileserver", {{"path", server.path}, {"why", gone.error().what}});
-  controller_.remove_folder(caller_, server.path);
+  controller().remove_folder(caller_, server.path);
 }
 
 Answer<bool> Registry::remove(Noun noun, const Place& place) {
@@ -211,13 +218,13 @@ Answer<bool> Registry::remove(Noun noun, const Place& place) {
       auto found = job(place);
       if (!found) return refuse(found.error());
       if (*found && !is_terminal((*found)->state))
-        if (auto ended = controller_.cancel(caller_, (*found)->id, "it was deleted"); !ended)
+        if (auto ended = controller().cancel(caller_, (*found)->id, "it was deleted"); !ended)
           return refuse(fault_of(ended.error()));
       break;
     }
     case Noun::cluster:
       if (const auto pool = cluster(place); pool && !pool->pool.deleting)
-        if (auto ended = controller_.delete_pool(caller_, pool->pool.name, true); !ended)
+        if (auto ended = controller().delete_pool(caller_, pool->pool.name, true); !ended)
           return refuse(fault_of(ended.error()));
       break;
     case Noun::experiment:
@@ -226,10 +233,10 @@ Answer<bool> Registry::remove(Noun noun, const Place& place) {
     case Noun::file_server: {
       const FolderRecord server = *folder(noun, place);
       const std::string store = tag_of(server.tags, tag::datastore);
-      if (controller_.datastore(caller_, store))
-        if (auto gone = controller_.delete_datastore(caller_, store); !gone)
+      if (controller().datastore(caller_, store))
+        if (auto gone = controller().delete_datastore(caller_, store); !gone)
           return refuse(fault_of(gone.error()));
-      controller_.remove_folder(caller_, server.path);
+      controller().remove_folder(caller_, server.path);
       return true;
     }
     default: {
@@ -254,28 +261,28 @@ bool Registry::sweep_one(Noun noun, const Place& place) {
       auto found = job(place);
       if (!found) return false;
       if (!*found) return true;
-      if (is_terminal((*found)->state)) return controller_.remove_job(caller_, (*found)->id).has_value();
+      if (is_terminal((*found)->state)) return controller().remove_job(caller_, (*found)->id).has_value();
       // Ended with its mark, but a service that stopped in between has put it back into the queue.
       if ((*found)->state != JobState::stopping)
-        static_cast<void>(controller_.cancel(caller_, (*found)->id, "it was deleted"));
+        static_cast<void>(controller().cancel(caller_, (*found)->id, "it was deleted"));
       return false;
     }
     case Noun::cluster: return !cluster(place);
     case Noun::experiment: {
-      auto jobs = controller_.jobs_by_tag(caller_, tag::experiment, key_of(noun, place), std::nullopt, 1);
+      auto jobs = controller().jobs_by_tag(caller_, tag::experiment, key_of(noun, place), std::nullopt, 1);
       if (!jobs || !jobs->empty()) return false;
-      controller_.remove_folder(caller_, folder_of(noun, place));
+      controller().remove_folder(caller_, folder_of(noun, place));
       return true;
     }
     default: {
       const std::string key = key_of(Noun::workspace, place) + "/";
       for (const Noun inner : {Noun::job, Noun::cluster, Noun::experiment})
-        if (!controller_.folders(caller_, marks + noun_word(inner) + "/" + key).empty()) return false;
+        if (!controller().folders(caller_, marks + noun_word(inner) + "/" + key).empty()) return false;
       const std::string under = folder_of(Noun::workspace, place) + "/";
       for (const FolderRecord& server : folders(Noun::file_server, under)) drop_server(server);
-      for (const FolderRecord& one : controller_.folders(caller_, under))
-        controller_.remove_folder(caller_, one.path);
-      controller_.remove_folder(caller_, folder_of(Noun::workspace, place));
+      for (const FolderRecord& one : controller().folders(caller_, under))
+        controller().remove_folder(caller_, one.path);
+      controller().remove_folder(caller_, folder_of(Noun::workspace, place));
       return true;
     }
   }
@@ -285,10 +292,10 @@ bool Registry::sweep() {
   bool left = false;
   // What is inside goes before what holds it.
   for (const Noun noun : {Noun::job, Noun::cluster, Noun::experiment, Noun::workspace})
-    for (const FolderRecord& one : controller_.folders(caller_, marks + noun_word(noun) + "/")) {
+    for (const FolderRecord& one : controller().folders(caller_, marks + noun_word(noun) + "/")) {
       const Place place = parse_place(noun, tag_of(one.tags, tag::place));
       if (sweep_one(noun, place))
-        controller_.remove_folder(caller_, one.path);
+        controller().remove_folder(caller_, one.path);
       else
         left = true;
     }

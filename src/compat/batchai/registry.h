@@ -1,11 +1,14 @@
 #pragma once
-// Batch AI's resources in the control plane: found, made, deleted. Every function runs within a turn.
+// Batch AI's resources in the control plane: found, made, deleted. Within a turn everything may be called;
+// over what was saved, only what finds.
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "compat/batchai/paths.h"
 #include "compat/batchai/render.h"
+#include "compat/batchai/source.h"
 #include "compat/batchai/tree.h"
 #include "control/controller.h"
 
@@ -14,7 +17,10 @@ namespace slipway::batchai {
 class Registry {
  public:
   Registry(control::Controller& controller, const control::Caller& caller)
-      : controller_(controller), caller_(caller) {}
+      : source_(source_in_turn(controller, caller)), controller_(&controller), caller_(caller) {}
+  Registry(control::ReadStore& store, std::shared_ptr<const control::Snapshot> live,
+           const control::Caller& caller)
+      : source_(source_of_saved(store, std::move(live), caller)), caller_(caller) {}
 
   // The folders that experiments, jobs and the rest are in; with the casing they were made with.
   Answer<Place> in_workspace(const Place& asked) const;
@@ -45,7 +51,8 @@ class Registry {
   // Whether a resource, to be deleted, is gone.
   bool is_gone(Noun noun, const Place& place) const;
 
-  control::Controller& controller() const { return controller_; }
+  Source& source() const { return *source_; }
+  control::Controller& controller() const;  // within a turn only
   const control::Caller& caller() const { return caller_; }
 
  private:
@@ -54,7 +61,8 @@ class Registry {
   bool sweep_one(Noun noun, const Place& place);  // true: it is done
   void drop_server(const FolderRecord& server);
 
-  control::Controller& controller_;
+  std::unique_ptr<Source> source_;
+  control::Controller* controller_ = nullptr;
   control::Caller caller_;
 };
 

@@ -140,7 +140,7 @@ void Service::dispatch(const Asked& asked) {
     case Noun::usages:
       if (!gets) return send(asked.call, response_of(method_unknown(asked)));
       return read(asked, [](Registry& registry) -> Answer<Reply> {
-        return Reply{200, render_usages(registry.controller().pools(registry.caller())), {}};
+        return Reply{200, render_usages(registry.source().pools()), {}};
       });
     case Noun::operation_result:
     case Noun::operation_status:
@@ -155,11 +155,35 @@ void Service::dispatch(const Asked& asked) {
 }
 
 void Service::read(const Asked& asked, Work work) {
-  tools_.control.read([this, asked, work = std::move(work)](Controller& controller) {
-    Registry registry(controller, asked.call.caller);
-    auto answer = std::make_shared<Answer<Reply>>(work(registry));
-    asked.call.loop().post([this, asked, answer] { finish(asked, *answer); });
-  });
+  with_saved(
+      asked.call.caller,
+      [this, asked, work = std::move(work)](Registry& registry) {
+        auto answer = work(registry);
+        if (const auto problem = registry.source().problem()) answer = refuse(fault_of(*problem));
+        auto response = std::make_shared<net::Response>(render(answer));
+        asked.call.loop().post([this, asked, response] { send(asked.call, std::move(*response)); });
+      },
+      refusal(asked.call));
+}
+
+void Service::with_saved(const control::Caller& caller, std::function<void(Registry&)> work,
+                         std::function<void(const Error&)> failed) {
+  tools_.control.snapshot(
+      [this, caller, work = std::move(work), failed](std::shared_ptr<const control::Snapshot> live) {
+        tools_.reads.post(
+            [caller, work, live](control::ReadStore& store) {
+              Registry registry(store, live, caller);
+              work(registry);
+            },
+            failed);
+      },
+      failed);
+}
+
+std::function<void(const Error&)> Service::refusal(const api::Call& call) {
+  return [this, call](const Error& error) {
+    call.loop().post([this, call, error] { send(call, response_of(fault_of(error))); });
+  };
 }
 
 void Service::change(const Asked& asked, Work work) {
@@ -171,21 +195,23 @@ void Service::change(const Asked& asked, Work work) {
           asked.call.loop().post([this, asked, answer] { finish(asked, *answer); });
         };
       },
-      [this, asked](const Error& error) {
-        asked.call.loop().post([this, asked, error] { send(asked.call, response_of(fault_of(error))); });
-      });
+      refusal(asked.call));
 }
 
 void Service::finish(const Asked& asked, const Answer<Reply>& answer) {
-  if (!answer) return send(asked.call, response_of(answer.error()));
-  if (answer->work) return wait_for(asked, *answer, tools_.clock.now() + options_.patience);
+  if (answer && answer->work) return wait_for(asked, *answer, tools_.clock.now() + options_.patience);
+  send(asked.call, render(answer));
+}
+
+net::Response Service::render(const Answer<Reply>& answer) {
+  if (!answer) return response_of(answer.error());
   net::Response response;
   response.status = answer->status;
   if (answer->body) response.body = format(*answer->body);
   const bool is_resource = answer->body && answer->body->find("id") && answer->body->find("type");
   if (is_resource)
     response.headers.emplace_back("ETag", "\"0x" + upper(sha256_hex(response.body).substr(0, 15)) + "\"");
-  send(asked.call, std::move(response));
+  return response;
 }
 
 std::string Service::next_link(const Asked& asked, const std::string& token) const {

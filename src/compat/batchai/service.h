@@ -1,5 +1,5 @@
 #pragma once
-// The face itself: which request is answered how. Included by this folder's .cpp files only.
+// The compatibility API itself: which request is answered how. Included by this folder's .cpp files only.
 #include <functional>
 #include <map>
 #include <memory>
@@ -86,9 +86,14 @@ class Service final : public api::Face {
   void sweep_soon(const control::Caller& caller);
   void sweep_all();
 
+  // On a read thread: `work` and its rendering never keep the control thread or the network's waiting.
   void read(const Asked& asked, Work work);
+  void with_saved(const control::Caller& caller, std::function<void(Registry&)> work,
+                  std::function<void(const Error&)> failed);
+  std::function<void(const Error&)> refusal(const api::Call& call);
   void change(const Asked& asked, Work work);
   void finish(const Asked& asked, const Answer<Reply>& answer);
+  static net::Response render(const Answer<Reply>& answer);
   void send(const api::Call& call, net::Response response) const;
   // Cuts a list to what was asked for.
   Answer<Reply> list(const Asked& asked, Page page) const;

@@ -22,7 +22,7 @@ std::optional<std::uint32_t> size_of_class(std::string_view rest) {
   return error == std::errc{} ? std::optional(size) : std::nullopt;
 }
 
-void apply_scale(const Value& properties, PoolRequest& wish, const NodeCounts* now) {
+void apply_scale(const Value& properties, PoolRequest& request, const NodeCounts* now) {
   const bool low = text_at(properties, "vmPriority") == "lowpriority";
   const Value* scale = properties.find("scaleSettings");
   const Value* by_itself = scale ? scale->find("autoScale") : nullptr;
@@ -38,18 +38,18 @@ void apply_scale(const Value& properties, PoolRequest& wish, const NodeCounts* n
   } else if (scale) {
     target = count_at(*scale, "manual.targetNodeCount");
     const std::string option = text_at(*scale, "manual.nodeDeallocationOption", "requeue");
-    wish.deallocation = option == "terminate"              ? Deallocation::terminate
-                        : option == "waitforjobcompletion" ? Deallocation::task_completion
-                                                           : Deallocation::requeue;
+    request.deallocation = option == "terminate"              ? Deallocation::terminate
+                           : option == "waitforjobcompletion" ? Deallocation::task_completion
+                                                              : Deallocation::requeue;
   }
-  wish.autoscale = rule;
-  wish.dedicated = low ? 0 : target;
-  if (low) wish.low_priority = target;
+  request.autoscale = rule;
+  request.dedicated = low ? 0 : target;
+  if (low) request.low_priority = target;
 }
 
 std::string setup_script(const Value& task, const Late& late) {
-  return "export AZ_BATCHAI_NUM_GPUS=$(ls -d /dev/nvidia[0-9]* 2>/dev/null | wc -l)\n" + prologue(late, "") +
-         text_at(task, "commandLine") + "\n";
+  return "export AZ_BATCHAI_NUM_GPUS=$(echo \"$CUDA_VISIBLE_DEVICES\" | tr , '\\n' | grep -c .)\n" +
+         prologue(late, "") + text_at(task, "commandLine") + "\n";
 }
 
 }  // namespace
@@ -100,22 +100,22 @@ void complete_cluster(Value& body) {
 Answer<PoolRequest> translate_cluster(const Value& body, const ClusterContext& context) {
   const Value& properties = *body.find("properties");
   Problems problems;
-  PoolRequest wish;
-  wish.name = context.pool;
-  apply_scale(properties, wish, nullptr);
+  PoolRequest request;
+  request.name = context.pool;
+  apply_scale(properties, request, nullptr);
   const std::uint32_t most =
-      std::max({1u, wish.autoscale->max, wish.dedicated.value_or(0), wish.low_priority.value_or(0)});
+      std::max({1u, request.autoscale->max, request.dedicated.value_or(0), request.low_priority.value_or(0)});
   // One job has a node to itself, whatever that is a share of: cores are shared evenly, memory is not shared.
-  wish.slots_per_node = 1;
-  wish.overcommit = true;
-  wish.cores_per_node = std::max(cores_min, context.machine.cores / most);
-  wish.memory_per_node = context.machine.memory / most;
-  wish.lost_after = Duration(60'000'000);
-  wish.idle_timeout = context.idle_timeout;
-  wish.mount_root = std::string(mount_root);
-  wish.mounts.emplace();
+  request.slots_per_node = 1;
+  request.overcommit = true;
+  request.cores_per_node = std::max(cores_min, context.machine.cores / most);
+  request.memory_per_node = context.machine.memory / most;
+  request.lost_after = Duration(60'000'000);
+  request.idle_timeout = context.idle_timeout;
+  request.mount_root = std::string(mount_root);
+  request.mounts.emplace();
   if (const Value* volumes = find(properties, "nodeSetup.mountVolumes"))
-    *wish.mounts =
+    *request.mounts =
         mounts_of(*volumes, "mounts", "properties.nodeSetup.mountVolumes", context.servers, problems);
 
   if (const Value* task = find(properties, "nodeSetup.setupTask")) {
@@ -138,25 +138,26 @@ Answer<PoolRequest> translate_cluster(const Value& body, const ClusterContext& c
     start.retries = setup_retries;
     for (const Value& secret : items_at(*task, "secrets"))
       start.secrets[text_at(secret, "name")] = context.sealer.seal(text_at(secret, "value"));
-    wish.start_task = std::move(start);
+    request.start_task = std::move(start);
   }
   if (!problems.empty()) return refuse(fault_of(problems, ""));
 
   const Value kept = without_secrets(Body::cluster, body);
-  wish.tags = Tags{{tag::id, key_of(Noun::cluster, context.place)},
-                   {tag::body, format(kept)},
-                   {tag::print, context.sealer.sign("body:" + format(body))},
-                   {tag::uuid, context.uuid},
-                   {tag::place, format_place(Noun::cluster, context.place)}};
-  if (const auto gpus = gpus_of_class(text_at(properties, "vmSize")))
-    (*wish.tags)[tag::gpus] = std::to_string(*gpus);
-  return wish;
+  request.tags = Tags{{tag::id, key_of(Noun::cluster, context.place)},
+                      {tag::body, format(kept)},
+                      {tag::print, context.sealer.sign("body:" + format(body))},
+                      {tag::uuid, context.uuid},
+                      {tag::place, format_place(Noun::cluster, context.place)}};
+  // No more cards than the class has; fewer where this machine has fewer.
+  request.gpus_per_node_max = gpus_of_class(text_at(properties, "vmSize"));
+  if (request.gpus_per_node_max) (*request.tags)[tag::gpus] = std::to_string(*request.gpus_per_node_max);
+  return request;
 }
 
 PoolRequest translate_scale(const Value& body, const NodeCounts& target) {
-  PoolRequest wish;
-  apply_scale(*body.find("properties"), wish, &target);
-  return wish;
+  PoolRequest request;
+  apply_scale(*body.find("properties"), request, &target);
+  return request;
 }
 
 }  // namespace slipway::batchai

@@ -263,29 +263,29 @@ TEST(BatchAiCluster, EveryMountAndTheSetupTask) {
   complete_cluster(*body);
   const Sealer sealer = Sealer::for_now();
   const Place at{"lab", "ml", "main", "", "c1"};
-  const auto wish =
+  const auto request =
       translate_cluster(*body, {at, "uuid", "c1", {16'000, 1u << 30, 0}, Duration(5), servers, sealer});
-  ASSERT_TRUE(wish.has_value()) << wish.error().message;
-  EXPECT_EQ(wish->autoscale->by, ScaleBy::demand);
-  EXPECT_EQ(wish->autoscale->max, 8u);
-  EXPECT_EQ(wish->low_priority, 1u);
-  EXPECT_EQ(wish->dedicated, 0u);
-  EXPECT_EQ(wish->cores_per_node, 2'000u);
-  EXPECT_EQ(wish->slots_per_node, 1u);
-  EXPECT_EQ(wish->idle_timeout, Duration(5));
-  EXPECT_EQ(wish->tags->at(tag::gpus), "4");
+  ASSERT_TRUE(request.has_value()) << request.error().message;
+  EXPECT_EQ(request->autoscale->by, ScaleBy::demand);
+  EXPECT_EQ(request->autoscale->max, 8u);
+  EXPECT_EQ(request->low_priority, 1u);
+  EXPECT_EQ(request->dedicated, 0u);
+  EXPECT_EQ(request->cores_per_node, 2'000u);
+  EXPECT_EQ(request->slots_per_node, 1u);
+  EXPECT_EQ(request->idle_timeout, Duration(5));
+  EXPECT_EQ(request->tags->at(tag::gpus), "4");
   const std::vector<Mount> mounts{
       {"mounts/afs", MountKind::datastore, "lab.file.share", "sub", false},
       {"mounts/bfs", MountKind::datastore, "lab.blob.sets", "", false},
       {"mounts/nfs", MountKind::datastore, "nfs.main.nas", "", false},
       {"mounts/gfs", MountKind::command, "mount -t glusterfs gl1.lan:/gv0", "", false}};
-  EXPECT_EQ(*wish->mounts, mounts);
-  const StartTask& start = *wish->start_task;
+  EXPECT_EQ(*request->mounts, mounts);
+  const StartTask& start = *request->start_task;
   EXPECT_EQ(start.logs, root + "/mounts/nfs/lab/ml/workspaces/main/clusters/c1/uuid");
   EXPECT_EQ(start.environment.at("MODE"), "gpu");
   EXPECT_EQ(sealer.unseal(start.secrets.at("KEY")).value(), "k3y");
   EXPECT_NE(start.command.find(R"(setup.sh '\''a b'\'')"), std::string::npos) << start.command;
-  for (const auto& [name, value] : *wish->tags) {
+  for (const auto& [name, value] : *request->tags) {
     EXPECT_EQ(value.find("k3y"), std::string::npos) << name;
     EXPECT_EQ(value.find("pw!"), std::string::npos) << name;
   }
@@ -309,10 +309,10 @@ TEST(BatchAiCluster, Scaling) {
   for (const Row& row : rows) {
     SCOPED_TRACE(row.scale);
     const Value body = parse_stored(std::string(R"({"properties":{"scaleSettings":{)") + row.scale + "}}}");
-    const PoolRequest wish = translate_scale(body, {.dedicated = 5});
-    EXPECT_EQ(wish.autoscale->by, row.by);
-    EXPECT_EQ(wish.dedicated, row.nodes);
-    EXPECT_EQ(wish.deallocation, row.rule);
+    const PoolRequest request = translate_scale(body, {.dedicated = 5});
+    EXPECT_EQ(request.autoscale->by, row.by);
+    EXPECT_EQ(request.dedicated, row.nodes);
+    EXPECT_EQ(request.deallocation, row.rule);
   }
 }
 

@@ -3,23 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
-#include "wire/records.h"
+#include "wire/value.h"
 
 namespace slipway::batchai {
 
-Value text_value(std::string text) {
-  Value value;
-  value.kind = Value::Kind::string;
-  value.text = std::move(text);
-  return value;
-}
+Value text_value(std::string text) { return {std::move(text)}; }
 
-Value number_value(std::int64_t number) {
-  Value value;
-  value.kind = Value::Kind::number;
-  value.text = std::to_string(number);
-  return value;
-}
+Value number_value(std::int64_t number) { return {number}; }
 
 Value written_value(std::string json) {
   Value value;
@@ -29,18 +19,12 @@ Value written_value(std::string json) {
 }
 
 Value object_value(std::vector<std::pair<std::string, Value>> fields) {
-  Value value;
-  value.kind = Value::Kind::map;
+  Value value = Value::map();
   value.fields = std::move(fields);
   return value;
 }
 
-Value list_value(std::vector<Value> items) {
-  Value value;
-  value.kind = Value::Kind::list;
-  value.items = std::move(items);
-  return value;
-}
+Value list_value(std::vector<Value> items) { return Value::list(std::move(items)); }
 
 Value time_value(TimePoint time) {
   std::string text = format_time(time);
@@ -53,52 +37,11 @@ Value time_value(TimePoint time) {
   return text_value(std::move(text));
 }
 
-void set(Value& object, std::string_view key, Value value) {
-  if (Value* known = object.find(key))
-    *known = std::move(value);
-  else
-    object.fields.emplace_back(std::string(key), std::move(value));
-}
+void set(Value& object, std::string_view key, Value value) { object[key] = std::move(value); }
 
-void remove(Value& object, std::string_view key) {
-  std::erase_if(object.fields, [&](const auto& field) { return field.first == key; });
-}
+void remove(Value& object, std::string_view key) { object.erase(key); }
 
-namespace {
-
-void append(const Value& value, std::string& out) {
-  switch (value.kind) {
-    case Value::Kind::null: out += "null"; return;
-    case Value::Kind::boolean:
-    case Value::Kind::number: out += value.text; return;
-    case Value::Kind::string: wire::append_quoted(out, value.text); return;
-    case Value::Kind::list:
-      out += '[';
-      for (const Value& item : value.items) {
-        if (&item != &value.items.front()) out += ',';
-        append(item, out);
-      }
-      out += ']';
-      return;
-    case Value::Kind::map:
-      out += '{';
-      for (const auto& field : value.fields) {
-        if (&field != &value.fields.front()) out += ',';
-        wire::append_quoted(out, field.first);
-        out += ':';
-        append(field.second, out);
-      }
-      out += '}';
-  }
-}
-
-}  // namespace
-
-std::string format(const Value& value) {
-  std::string out;
-  append(value, out);
-  return out;
-}
+std::string format(const Value& value) { return wire::format_json(value); }
 
 Value parse_stored(std::string_view json) {
   auto value = wire::parse_json(json, "a stored body");

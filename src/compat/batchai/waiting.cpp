@@ -46,9 +46,7 @@ void Service::wait_for(const Asked& asked, const Reply& reply, TimePoint until) 
           });
         };
       },
-      [this, asked](const Error& error) {
-        asked.call.loop().post([this, asked, error] { send(asked.call, response_of(fault_of(error))); });
-      });
+      refusal(asked.call));
 }
 
 std::string Service::operation_url(const Asked& asked, const std::string& location, const char* word,
@@ -80,9 +78,7 @@ void Service::accept(const Asked& asked, Operation::Kind kind) {
           });
         };
       },
-      [this, asked](const Error& error) {
-        asked.call.loop().post([this, asked, error] { send(asked.call, response_of(fault_of(error))); });
-      });
+      refusal(asked.call));
 }
 
 void Service::operation(const Asked& asked) {
@@ -123,13 +119,17 @@ void Service::sweep_soon(const control::Caller& caller) {
 }
 
 void Service::sweep_all() {
-  tools_.control.read([this](Controller& controller) {
-    auto callers = std::make_shared<std::set<std::string>>();
-    for (const TokenRecord& token : controller.tokens()) callers->insert(token.workspace);
-    tools_.loop.post([this, callers] {
-      for (const std::string& workspace : *callers) sweep_soon({"batchai", workspace});
-    });
-  });
+  tools_.control.read(
+      [this](Controller& controller) {
+        auto callers = std::make_shared<std::set<std::string>>();
+        for (const TokenRecord& token : controller.tokens()) callers->insert(token.workspace);
+        tools_.loop.post([this, callers] {
+          for (const std::string& workspace : *callers) sweep_soon({"batchai", workspace});
+        });
+      },
+      [](const Error& error) {
+        log::error("batchai.sweep", {{"why", error.what}});
+      });
 }
 
 }  // namespace slipway::batchai

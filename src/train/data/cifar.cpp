@@ -7,7 +7,7 @@
 namespace slipway::train {
 namespace {
 
-constexpr int classes = 10;
+constexpr int cifar_classes = 10;
 
 Result<Dataset::Piece> read_piece(const std::string& path) {
   auto bytes = map_file(path);
@@ -28,11 +28,11 @@ Result<std::size_t> parse_cifar(std::span<const std::uint8_t> bytes, const std::
                 "it must be the binary version, unpacked, and complete");
   const std::size_t count = bytes.size() / cifar_record_bytes;
   for (std::size_t i = 0; i < count; ++i)
-    if (const int label = bytes[i * cifar_record_bytes]; label >= classes)
-      return fail(
-          ErrorCode::invalid,
-          fmt::format("{}: the label of record {} is {}, and there are {} classes", name, i, label, classes),
-          "the file is damaged or not CIFAR-10 (CIFAR-100 has two label bytes)");
+    if (const int label = bytes[i * cifar_record_bytes]; label >= cifar_classes)
+      return fail(ErrorCode::invalid,
+                  fmt::format("{}: the label of record {} is {}, and there are {} classes", name, i, label,
+                              cifar_classes),
+                  "the file is damaged or not CIFAR-10 (CIFAR-100 has two label bytes)");
   return count;
 }
 
@@ -46,8 +46,8 @@ Result<DataPair> read_cifar_folder(const std::string& folder) {
   }
   auto test = read_piece(folder + "/test_batch.bin");
   if (!test) return fail(test.error());
-  return DataPair{Dataset({3, 32, 32}, classes, std::move(pieces)),
-                  Dataset({3, 32, 32}, classes, {std::move(*test)}), "cifar10", folder};
+  return DataPair{Dataset({3, 32, 32}, cifar_classes, std::move(pieces)),
+                  Dataset({3, 32, 32}, cifar_classes, {std::move(*test)}), "cifar10", folder};
 }
 
 }  // namespace slipway::train

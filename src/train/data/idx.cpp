@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t images_magic = 2051;
 constexpr std::uint32_t labels_magic = 2049;
-constexpr int classes = 10;
+constexpr int idx_classes = 10;
 
 std::uint32_t big_endian(std::span<const std::uint8_t> bytes, std::size_t at) {
   return static_cast<std::uint32_t>(bytes[at]) << 24 | static_cast<std::uint32_t>(bytes[at + 1]) << 16 |
@@ -49,7 +49,7 @@ Result<Dataset> read_half(const std::string& folder, const std::string& half, co
   const auto owner =
       std::make_shared<std::pair<Bytes8, Bytes8>>(std::move(*image_bytes), std::move(*label_bytes));
   const auto size = static_cast<std::size_t>(images->height) * static_cast<std::size_t>(images->width);
-  Dataset data({1, images->height, images->width}, classes,
+  Dataset data({1, images->height, images->width}, idx_classes,
                {{images->pixels.data(), size, labels->data(), 1, images->count, owner}});
   if (auto sound = data.check_labels(labels_path); !sound) return fail(sound.error());
   return data;

@@ -21,16 +21,16 @@ struct Table {
     }
   }
 };
-constexpr Table table;
+constexpr Table crc_table;
 
-// What lane_bytes zero bytes do to a CRC is linear in its bits: one table look-up per byte of it.
+// What lane_bytes zero bytes do to a CRC is linear in its bits: one crc_table look-up per byte of it.
 struct Shift {
   std::array<std::array<std::uint32_t, 256>, 4> value{};
   Shift() {
     std::array<std::uint32_t, 32> of_bit{};
     for (std::uint32_t bit = 0; bit < 32; ++bit) {
       std::uint32_t crc = 1U << bit;
-      for (std::size_t i = 0; i < lane_bytes; ++i) crc = (crc >> 8) ^ table.value[crc & 0xffU];
+      for (std::size_t i = 0; i < lane_bytes; ++i) crc = (crc >> 8) ^ crc_table.value[crc & 0xffU];
       of_bit[bit] = crc;
     }
     for (std::uint32_t byte = 0; byte < 4; ++byte)
@@ -77,7 +77,7 @@ __attribute__((target("sse4.2"))) std::uint32_t crc_by_instruction(const unsigne
 std::uint32_t crc32c_reference(const void* data, std::size_t size, std::uint32_t before) {
   const auto* bytes = static_cast<const unsigned char*>(data);
   std::uint32_t crc = ~before;
-  for (std::size_t i = 0; i < size; ++i) crc = (crc >> 8) ^ table.value[(crc ^ bytes[i]) & 0xffU];
+  for (std::size_t i = 0; i < size; ++i) crc = (crc >> 8) ^ crc_table.value[(crc ^ bytes[i]) & 0xffU];
   return ~crc;
 }
 

@@ -12,7 +12,7 @@ namespace slipway::train {
 namespace {
 
 // Field numbers of onnx.proto.
-constexpr int type_float = 1;
+constexpr int tensor_float = 1;
 constexpr int attribute_float = 1, attribute_int = 2, attribute_ints = 7;
 
 Message ints(const std::string& name, const std::vector<int>& values) {
@@ -61,7 +61,7 @@ Message value_info(const std::string& name, const std::vector<int>& shape) {
     dims.message(1, dim.integer(1, static_cast<std::uint64_t>(side)));
   }
   Message tensor, type, info;
-  tensor.integer(1, type_float).message(2, dims);
+  tensor.integer(1, tensor_float).message(2, dims);
   type.message(1, tensor);
   return info.bytes(1, name).message(2, type);
 }
@@ -133,7 +133,7 @@ std::string to_onnx(const ModelSpec& model, const std::vector<Parameter>& parame
     const std::size_t count = parameter.plain_floats();
     Message tensor;
     for (const int side : parameter.shape) tensor.integer(1, static_cast<std::uint64_t>(side));
-    tensor.integer(2, type_float).bytes(8, parameter.name);
+    tensor.integer(2, tensor_float).bytes(8, parameter.name);
     tensor.bytes(9, {reinterpret_cast<const char*>(values), count * sizeof(float)});
     proto.message(5, tensor);
     values += count;

@@ -1,0 +1,52 @@
+#include "agent/agent_setup.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <numeric>
+
+#include "agent/machine.h"
+#include "base/file.h"
+#include "base/random.h"
+
+namespace slipway::agent {
+
+Result<std::string> take_instance(const std::string& folder) {
+  const std::string path = folder + "/instance";
+  if (Result<std::string> known = read_file(path); known && !known->empty()) return known;
+  const std::string made = random_hex(8);
+  if (auto written = write_file_durably(path, made); !written) return fail(written.error());
+  return made;
+}
+
+std::vector<std::uint32_t> usable_gpus(const AgentOptions& options) {
+  std::vector<std::uint32_t> indices(detect_gpus());
+  std::iota(indices.begin(), indices.end(), 0u);
+  if (options.gpus)
+    std::erase_if(indices, [&](std::uint32_t gpu) {
+      return std::find(options.gpus->begin(), options.gpus->end(), gpu) == options.gpus->end();
+    });
+  return indices;
+}
+
+Result<void> complete(AgentOptions& options, const net::Url& url) {
+  if (options.folder.empty())
+    return fail(ErrorCode::invalid, "the agent needs a folder of its own", "name one with --folder");
+  if (auto made = make_folders(options.folder); !made) return made;
+  char absolute[PATH_MAX];
+  if (::realpath(options.folder.c_str(), absolute) == nullptr)
+    return fail(system_error("cannot use folder " + options.folder, errno));
+  options.folder = absolute;
+  const Resources found = detect_resources();
+  if (options.total.cores == 0) options.total.cores = found.cores;
+  if (options.total.memory == 0) options.total.memory = found.memory;
+  options.total.gpus = static_cast<std::uint32_t>(usable_gpus(options).size());
+  if (options.name.empty()) options.name = host_name();
+  if (options.address.empty()) options.address = address_towards(url.host, url.port);
+  if (options.keeper_command.empty())
+    options.keeper_command = {"/proc/self/exe", "node", "keep", "--folder", options.folder};
+  return {};
+}
+
+}  // namespace slipway::agent

@@ -1,0 +1,235 @@
+#include "agent/file_server.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/beneath.h"
+#include "base/clock.h"
+#include "wire/json.h"
+
+namespace slipway::agent {
+namespace {
+
+using wire::Json;
+
+enum class ReplyKind : char { data = 0, json = 1, error = 2 };
+
+constexpr Duration watch_longest = std::chrono::seconds(10);
+constexpr Duration wait_unwatched = std::chrono::seconds(1);  // where the machine has no watches left
+
+std::string reply_head(std::uint64_t number, ReplyKind kind) {
+  std::string head(sizeof number + 1, '\0');
+  std::memcpy(head.data(), &number, sizeof number);
+  head[sizeof number] = static_cast<char>(kind);
+  return head;
+}
+
+std::string_view to_string(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid: return "invalid";
+    case ErrorCode::not_found: return "not_found";
+    case ErrorCode::conflict: return "conflict";
+    case ErrorCode::denied: return "denied";
+    case ErrorCode::unavailable: return "unavailable";
+    case ErrorCode::too_large: return "too_large";
+    case ErrorCode::internal: return "internal";
+  }
+  return "internal";
+}
+
+struct FileRequest {
+  std::string op;
+  std::string path;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  bool wait = false;
+};
+
+Result<FileRequest> parse_request(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return fail(ErrorCode::invalid, "a file request is not a JSON object");
+  FileRequest request;
+  const auto text_of = [&](const char* name) {
+    const auto found = json.find(name);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  const auto number_of = [&](const char* name) {
+    const auto found = json.find(name);
+    return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+  };
+  request.op = text_of("op");
+  request.path = text_of("path");
+  request.offset = number_of("offset");
+  request.length = number_of("length");
+  const auto wait = json.find("wait");
+  request.wait = wait != json.end() && wait->is_boolean() && wait->get<bool>();
+  if (request.op != "read" && request.op != "list")
+    return fail(ErrorCode::invalid, "a file request must be a read or a list");
+  return request;
+}
+
+Json entry_of(const std::string& name, const struct stat& status) {
+  const bool is_file = S_ISREG(status.st_mode);
+  const bool is_folder = S_ISDIR(status.st_mode);
+  const TimePoint modified(Duration(status.st_mtim.tv_sec * 1'000'000 + status.st_mtim.tv_nsec / 1'000));
+  return {{"name", name},
+          {"kind", is_file                   ? "file"
+                   : is_folder               ? "folder"
+                   : S_ISLNK(status.st_mode) ? "link"
+                                             : "other"},
+          {"size", is_file ? static_cast<std::uint64_t>(status.st_size) : 0},
+          {"modified", format_time(modified)}};
+}
+
+Result<Json> list_folder(Fd folder) {
+  const int fd = folder.get();
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::fdopendir(fd), ::closedir);
+  if (!open) return fail(system_error("cannot list the folder", errno));
+  folder.release();  // now closed by closedir
+  std::vector<std::string> names;
+  bool truncated = false;
+  while (const dirent* entry = ::readdir(open.get())) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    truncated = names.size() == FileServer::entries_max;
+    if (truncated) break;
+    names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  Json entries = Json::array();
+  for (const std::string& name : names) {
+    struct stat status {};
+    if (::fstatat(fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+      entries.push_back(entry_of(name, status));
+  }
+  return Json{{"entries", std::move(entries)}, {"truncated", truncated}};
+}
+
+Result<std::string> read_piece(int file, std::uint64_t offset, std::size_t length) {
+  std::string data(length, '\0');
+  ssize_t got = -1;
+  do {
+    got = ::pread(file, data.data(), length, static_cast<off_t>(offset));
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return fail(system_error("cannot read the file", errno));
+  data.resize(static_cast<std::size_t>(got));
+  return data;
+}
+
+// Only files and folders: an open of anything else could block or do something.
+Result<Fd> open_to_read(const std::string& data, const std::string& path) {
+  const Fd root(::open(data.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return fail(system_error("cannot open " + data, errno));
+  Result<Fd> fd = open_beneath(root.get(), path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd) return fd;
+  struct stat status {};
+  if (::fstat(fd->get(), &status) != 0) return fail(system_error("cannot look at " + path, errno));
+  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+    return fail(ErrorCode::invalid, path + " is neither a file nor a folder");
+  return fd;
+}
+
+bool is_same_file(int one, int other) {
+  struct stat a {
+  }, b{};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+// Names may hold any bytes; JSON only text.
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+FileServer::FileServer(net::Loop& loop, std::string data, Reply reply)
+    : loop_(loop), data_(std::move(data)), reply_(std::move(reply)), watcher_(loop) {}
+
+void FileServer::handle(std::string_view message) {
+  std::uint64_t number = 0;
+  if (message.size() < sizeof number) return;  // not even a number to answer to
+  std::memcpy(&number, message.data(), sizeof number);
+  answer(number, message.substr(sizeof number));
+}
+
+void FileServer::forget_all() { waiting_.clear(); }
+
+void FileServer::answer(std::uint64_t number, std::string_view text) {
+  const Result<FileRequest> request = parse_request(text);
+  if (!request) return send_error(number, request.error());
+  if (request->op == "list") {
+    Result<Fd> folder = open_to_read(data_, request->path);
+    if (!folder) return send_error(number, folder.error());
+    const Result<Json> list = list_folder(std::move(*folder));
+    if (!list) return send_error(number, list.error());
+    return reply_(reply_head(number, ReplyKind::json) + dump(*list));
+  }
+  const std::size_t length = std::min<std::uint64_t>(request->length, length_max);
+  Result<std::string> data = read(request->path, request->offset, length);
+  if (!data) return send_error(number, data.error());
+  if (!data->empty() || !request->wait || length == 0 || waiting_.size() >= waiting_max)
+    return send_data(number, std::move(*data));
+  wait_for_more(number, request->path, request->offset, length);
+}
+
+// What was read is the attempt's only if its path still leads to the same file: the folder of an attempt that
+// has written nothing is handed to another one, by a rename (keeper/empty_folders.h).
+Result<std::string> FileServer::read(const std::string& path, std::uint64_t offset,
+                                     std::size_t length) const {
+  const Result<Fd> file = open_to_read(data_, path);
+  if (!file) return fail(file.error());
+  Result<std::string> data = read_piece(file->get(), offset, length);
+  if (!data || data->empty()) return data;
+  const Result<Fd> again = open_to_read(data_, path);
+  if (!again) return fail(again.error());
+  if (!is_same_file(file->get(), again->get()))
+    return fail(ErrorCode::not_found, "there is no file '" + path + "'");
+  return data;
+}
+
+void FileServer::wait_for_more(std::uint64_t number, const std::string& path, std::uint64_t offset,
+                               std::size_t length) {
+  Waiting& waiting = waiting_[number];
+  waiting = {path, offset, length, nullptr, nullptr};
+  waiting.watch = watch(path, [this, number] { look_again(number, false); });
+  waiting.timer = loop_.after(waiting.watch ? watch_longest : wait_unwatched,
+                              [this, number] { look_again(number, true); });
+  look_again(number, false);  // it may have grown before it was watched
+}
+
+std::shared_ptr<net::FileWatcher::Handle> FileServer::watch(const std::string& path,
+                                                            std::function<void()> changed) {
+  const Result<Fd> file = open_to_read(data_, path);
+  return file ? watcher_.watch(fmt::format("/proc/self/fd/{}", file->get()), std::move(changed)) : nullptr;
+}
+
+void FileServer::look_again(std::uint64_t number, bool is_last) {
+  const auto found = waiting_.find(number);
+  if (found == waiting_.end()) return;
+  const Waiting& waiting = found->second;
+  Result<std::string> data = read(waiting.path, waiting.offset, waiting.length);
+  if (data && data->empty() && !is_last) return;
+  // Watch and timer may be what called us, and both allow to be dropped from there.
+  waiting_.erase(found);
+  if (!data) return send_error(number, data.error());
+  send_data(number, std::move(*data));
+}
+
+void FileServer::send_data(std::uint64_t number, std::string data) {
+  reply_(reply_head(number, ReplyKind::data) + std::move(data));
+}
+
+void FileServer::send_error(std::uint64_t number, const Error& error) {
+  reply_(reply_head(number, ReplyKind::error) +
+         dump(Json{{"code", to_string(error.code)}, {"what", error.what}}));
+}
+
+}  // namespace slipway::agent

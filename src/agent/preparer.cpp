@@ -1,0 +1,124 @@
+#include "agent/preparer.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+
+#include "agent/task_environment.h"
+#include "base/log.h"
+#include "base/quantity.h"
+
+namespace slipway::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration trim_every = 10min;
+
+Prepared failed(const AttemptKey& key, std::string problem) {
+  return {key, {}, {}, std::move(problem), {}, {}};
+}
+
+}  // namespace
+
+Preparer::Preparer(net::Loop& loop, Worker& worker, const NodePlace& place, std::string node, Done done)
+    : loop_(loop),
+      worker_(worker),
+      place_(place),
+      node_(std::move(node)),
+      done_(std::move(done)),
+      random_(random_seed()) {}
+
+void Preparer::set_storage(FetchBlob fetch) {
+  is_cache_ = static_cast<bool>(fetch);
+  blobs_ = std::make_unique<Blobs>(place_.data + "/blobs", std::move(fetch));
+}
+
+void Preparer::prepare(const PrepareOrder& order) {
+  if (order.source.empty() && order.files.empty() && order.view.root.empty()) return find_ports(order);
+  if (!order.source.empty()) use_source(order.key, order.source);
+  const bool has_namespaces = !order.view.root.empty() && place_.can_view(order.view.root);
+  const bool posted = worker_.post([this, order, place = place_, has_namespaces](std::stop_token stop) {
+    lay_out_on_worker(order, place, has_namespaces, stop);
+  });
+  if (!posted) done_(failed(order.key, "too many attempts wait for their code"));
+}
+
+void Preparer::lay_out_on_worker(const PrepareOrder& order, const NodePlace& place, bool has_namespaces,
+                                 const std::stop_token& stop) {
+  Result<void> result = lay_out_all(order, place.data, stop);
+  const bool has_files = result.has_value();
+  const TaskEnvironment environment(order.view, place, has_namespaces);
+  if (result) result = environment.lay_out();
+  if (result)
+    note(environment.journal(), clock_.now(),
+         fmt::format("{}: node {} is laid out{}", to_string(order.key), node_,
+                     has_namespaces || order.view.root.empty()
+                         ? ""
+                         : "; namespaces are not allowed here, so its mounts are links in " +
+                               environment.real(order.view.root)));
+  auto report = [this, order, has_files, result = std::move(result)] {
+    if (result) return find_ports(order);
+    done_(failed(order.key,
+                 (has_files ? "its mounts could not be made: " : "its files could not be laid out: ") +
+                     result.error().what));
+  };
+  loop_.post(std::move(report));
+}
+
+Result<void> Preparer::lay_out_all(const PrepareOrder& order, const std::string& data,
+                                   const std::stop_token& stop) {
+  if (auto written = write_files(data + "/" + order.folder, order.files); !written) return written;
+  if (order.source.empty()) return {};
+  const Result<Snapshot> manifest = blobs_->manifest(order.source);
+  if (!manifest) return fail(manifest.error());
+  for (const std::string& folder : order.folders) {
+    if (stop.stop_requested()) return fail(ErrorCode::unavailable, "the agent is being stopped");
+    if (auto done = lay_out(*manifest, *blobs_, data + "/" + folder); !done) return done;
+  }
+  return {};
+}
+
+// Contents fetched for a source stay while one of its attempts is known here. The worker trims between two
+// layouts, so that nothing goes that is just being copied.
+void Preparer::use_source(const AttemptKey& key, const std::string& source) {
+  sources_[key] = source;
+  const TimePoint now = clock_.now();
+  if (!is_cache_ || now < trim_at_) return;
+  std::set<std::string> used;
+  for (const auto& [attempt, manifest] : sources_) used.insert(manifest);
+  const bool posted = worker_.post([this, used = std::move(used)](const std::stop_token&) {
+    const Trimmed trimmed = blobs_->trim(used, default_cache_limits(blobs_->folder()), clock_.now());
+    if (trimmed.removed > 0)
+      log::info("cache.trimmed", {{"node", node_},
+                                  {"removed", trimmed.removed},
+                                  {"freed", format_bytes(trimmed.freed)},
+                                  {"left", format_bytes(trimmed.left)}});
+  });
+  if (posted) trim_at_ = now + trim_every;
+}
+
+// After the files, so that nobody waits long for ports that are kept from him.
+void Preparer::find_ports(const PrepareOrder& order) {
+  Prepared found{order.key, {}, random_hex(16), {}, {}, {}};
+  if (order.ports > 0) {
+    Result<PortLease> lease = order.ports_from > 0 ? PortLease::take_from(order.ports_from, order.ports)
+                                                   : PortLease::take(order.ports, random_);
+    if (!lease) return done_(failed(order.key, lease.error().what));
+    found.ports = lease->ports();
+    leases_.insert_or_assign(order.key, std::move(*lease));
+  }
+  done_(std::move(found));
+}
+
+void Preparer::open_ports(const AttemptKey& key) {
+  if (const auto lease = leases_.find(key); lease != leases_.end()) lease->second.open();
+}
+
+void Preparer::release(const AttemptKey& key) {
+  leases_.erase(key);
+  sources_.erase(key);
+}
+
+}  // namespace slipway::agent

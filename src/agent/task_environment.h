@@ -1,0 +1,61 @@
+#pragma once
+// What an attempt finds on its node besides its code: mounts, folders, texts, and a second home for what it
+// prints.
+//
+// Where the machine allows namespaces each process sees its mounts under a path of its own (`slipway node
+// view`); elsewhere the same tree is built of links under the data folder, and that path is put in the place
+// of the other wherever an order speaks of it.
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/order.h"
+#include "base/result.h"
+#include "container/view.h"
+#include "domain/protocol.h"
+
+namespace slipway::agent {
+
+class TaskEnvironment {
+ public:
+  // `has_namespaces`: whether processes can have views. Both are kept by reference.
+  TaskEnvironment(const View& view, const NodePlace& place, bool has_namespaces);
+
+  // Where a path under the root really lies.
+  std::string real(std::string_view path) const;
+  // What SLIPWAY_VIEW should say; empty without namespaces.
+  std::string plan() const;
+  // A text of an order: without namespaces with the real tree in the place of the root.
+  std::string translate(std::string text) const;
+  std::string journal() const;  // the file that says what the node did; empty: none
+
+  // Brings what is to be mounted, makes folders and texts. May take long.
+  Result<void> lay_out() const;
+  // Makes the streams of processes files of the logs folder too. `attempt`: their folder.
+  Result<void> link_logs(const std::string& attempt, const std::vector<ProcessStart>& processes) const;
+  // Sends back what was brought from elsewhere.
+  Result<void> send_back() const;
+  bool has_copies() const;
+
+ private:
+  std::string source_of(const View::Place& place) const;
+  Result<void> lay_out(const View::Place& place) const;
+  Result<void> run_mount(const View::Place& place, const std::string& at) const;
+  Result<void> sync(const char* direction, const View::Place& place) const;
+
+  const View& view_;
+  const NodePlace& place_;
+  bool has_namespaces_;
+  std::string tree_;
+};
+
+// One line of a journal. What cannot be written is not worth failing for.
+void note(const std::string& journal, TimePoint now, std::string_view text);
+
+// Where mount commands put things: never in a folder that is deleted with its job, and all that is in it.
+std::string mounts_folder(const View& view, const NodePlace& place);
+// Takes off what is mounted under this folder, and the empty folders that are left.
+void unmount_under(const std::string& folder);
+
+}  // namespace slipway::agent

@@ -1,0 +1,34 @@
+#include "cli/client/task_path.h"
+
+#include <fmt/format.h>
+
+namespace slipway::cli {
+
+Outcome<TaskPath> parse_task_path(const std::string& text) {
+  const auto wrong = [&text](const std::string& why) {
+    Failure failure{ExitCode::usage, fmt::format("'{}' names no job, task or process", text), why,
+                    "job_1, job_1/train, job_1/train/0 for its process of rank 0, or job_1/train/worker-1"};
+    return give_up(std::move(failure));
+  };
+  TaskPath path;
+  const std::size_t first = text.find('/');
+  path.job = text.substr(0, first);
+  if (path.job.empty()) return wrong("the job is missing");
+  if (first == std::string::npos) return path;
+  const std::size_t second = text.find('/', first + 1);
+  path.task = text.substr(first + 1, second == std::string::npos ? second : second - first - 1);
+  if (path.task.empty()) return wrong("the task is missing");
+  if (second == std::string::npos) return path;
+  path.process = text.substr(second + 1);
+  if (path.process.empty() || path.process.find('/') != std::string::npos)
+    return wrong("a process is named by its rank or its role");
+  return path;
+}
+
+Outcome<TaskPath> parse_one_task(const std::string& text, const std::string& example) {
+  Outcome<TaskPath> path = parse_task_path(text);
+  if (path && path->task.empty()) return misuse(fmt::format("'{}' names no task", text), example);
+  return path;
+}
+
+}  // namespace slipway::cli

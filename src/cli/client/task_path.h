@@ -1,0 +1,18 @@
+#pragma once
+// How users name things below a job: job_1, job_1/TASK, job_1/TASK/PROCESS.
+#include <string>
+
+#include "cli/output/failure.h"
+
+namespace slipway::cli {
+
+struct TaskPath {
+  std::string job;
+  std::string task;     // empty: all of the job
+  std::string process;  // rank or name; empty: all of the task
+};
+Outcome<TaskPath> parse_task_path(const std::string& text);
+// As above, and a task must be named. `example` is for the hint.
+Outcome<TaskPath> parse_one_task(const std::string& text, const std::string& example);
+
+}  // namespace slipway::cli

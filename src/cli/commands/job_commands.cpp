@@ -1,0 +1,247 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/submit.h"
+#include "wire/job_file.h"
+
+namespace slipway::cli {
+namespace {
+
+constexpr std::size_t job_file_max = 16u << 20;  // as the service takes it
+
+struct SubmitOptions {
+  std::string file;
+  bool wait = false;
+  std::optional<Duration> timeout;
+  std::vector<std::string> settings;
+  std::string pool, name;
+  std::optional<int> priority;
+  std::vector<std::string> environment;
+};
+
+struct ListOptions {
+  std::string state;
+  std::string name;
+  std::optional<std::uint32_t> limit;
+};
+
+struct WaitOptions {
+  std::vector<std::string> jobs;
+  std::optional<Duration> timeout;
+};
+
+Outcome<std::string> read_job_file(const std::string& file) {
+  const Result<std::string> text = read_file(file == "-" ? "/dev/stdin" : file);
+  if (!text) return give_up(text);
+  if (text->size() > job_file_max)
+    return refuse(fmt::format("{} has {}, the limit of a job file is {}", file, format_bytes(text->size()),
+                              format_bytes(job_file_max)),
+                  {}, "many tasks of one kind are one entry with count: N");
+  return *text;
+}
+
+// A relative source folder is looked for beside the job file.
+std::string source_beside(const std::string& file, const std::string& source) {
+  if (source.empty() || file == "-") return source;
+  return (std::filesystem::path(file).parent_path() / source).lexically_normal().string();
+}
+
+// Flags of the command line come before what the file says.
+Outcome<void> apply_flags(const SubmitOptions& options, JobSpec& spec) {
+  const Outcome<Environment> environment = parse_environment(options.environment);
+  if (!environment) return give_up(environment);
+  for (const auto& [name, value] : *environment) spec.environment[name] = value;
+  if (!options.pool.empty()) spec.pool = options.pool;
+  if (!options.name.empty()) spec.name = options.name;
+  if (options.priority) spec.priority = *options.priority;
+  if (const Result<void> valid = validate(spec); !valid) return give_up(valid);
+  return {};
+}
+
+Outcome<int> submit_file(Context& context, const SubmitOptions& options) {
+  const Outcome<std::string> text = read_job_file(options.file);
+  if (!text) return give_up(text);
+  Result<wire::JobFile> parsed =
+      wire::parse_job_file(*text, options.file == "-" ? "standard input" : options.file, options.settings);
+  if (!parsed) return give_up(parsed);
+  const std::string source = source_beside(options.file, parsed->source_folder);
+  if (std::error_code error; !source.empty() && !std::filesystem::is_directory(source, error))
+    return refuse(
+        fmt::format("{} line {}: source {} is not a folder", options.file, parsed->source_line, source), {},
+        "a relative folder is looked for beside the job file");
+  if (const Outcome<void> applied = apply_flags(options, parsed->spec); !applied) return give_up(applied);
+  for (auto& [name, from] : parsed->files) from = source_beside(options.file, from);
+  const Outcome<Value> job = submit(context, std::move(parsed->spec), source, parsed->files);
+  if (!job) return give_up(job);
+  const std::string id = job->text_at("id");
+  if (!options.wait) return print(context, *job, id, id + "\n");
+  if (!context.is_json()) write_out(id + "\n");
+  if (const Outcome<void> written = finish_output(); !written) return give_up(written);
+  return wait_for_jobs(context, {id}, options.timeout);
+}
+
+std::string describe(const Context& context, const Value& job) {
+  const Value& tasks = job.at("tasks");
+  std::string counts = tasks.text_at("total");
+  for (const auto& [key, unused] : tasks.fields)
+    if (key != "total" && tasks.count_at(key) > 0) counts += fmt::format(", {} {}", tasks.text_at(key), key);
+  const bool has_begun = job.time_at("started_at").has_value();
+  return format_fields({
+      {"job", fmt::format("{} ({})", job.text_at("id"), job.text_at("name"))},
+      {"state", job.text_at("state") + (job.text_at("reason").empty() ? "" : ": " + job.text_at("reason"))},
+      {"pool", job.text_at("pool")},
+      {"priority", job.text_at("priority")},
+      {"tasks", counts},
+      {"evictions", job.count_at("evictions") > 0
+                        ? fmt::format("{} attempts, no retry used", job.count_at("evictions"))
+                        : ""},
+      {"submitted",
+       fmt::format("{} by {}", ago(context, job.time_at("submitted_at")), job.text_at("submitted_by"))},
+      {"waited", span(context, job.time_at("submitted_at"),
+                      has_begun ? job.time_at("started_at") : job.time_at("ended_at"))},
+      {"ran", span(context, job.time_at("started_at"), job.time_at("ended_at"))},
+      {"source", job.text_at("source")},
+      {"notes", joined(job.items_at("notes"), "\n")},
+  });
+}
+
+Outcome<int> show(Context& context, const Outcome<Value>& job) {
+  if (!job) return give_up(job);
+  return print(context, *job, job->text_at("id"), [&] { return describe(context, *job); });
+}
+
+Outcome<int> list(Context& context, const ListOptions& options) {
+  const auto tasks = [](const Value& job) {
+    const Value& counts = job.at("tasks");
+    return fmt::format("{}/{}", counts.count_at("succeeded"), counts.count_at("total"));
+  };
+  const auto ran = [&context](const Value& job) {
+    return span(context, job.time_at("started_at"), job.time_at("ended_at"));
+  };
+  return print_list(
+      context, {.target = with_query(resource({"jobs"}), {{"state", options.state}, {"name", options.name}}),
+                .columns = {column("JOB", "id"),
+                            column("NAME", "name"),
+                            column("POOL", "pool"),
+                            state_column(),
+                            {{"DONE", true}, tasks},
+                            age_column(context, "AGE", "submitted_at"),
+                            {{"RAN"}, ran},
+                            column("REASON", "reason")},
+                .id = "id",
+                .empty = "there are no jobs; slipway run -- hostname starts one",
+                .limit = options.limit});
+}
+
+Outcome<int> why(Context& context, const std::string& name) {
+  const Outcome<Value> answer = context.service().get(resource({"jobs", name, "why"}));
+  if (!answer) return give_up(answer);
+  return print(context, *answer, answer->text_at("job"), [&] {
+    std::string text = printable(answer->text_at("answer")) + "\n";
+    for (const Value& task : answer->items_at("tasks"))
+      text += fmt::format("  {} is {}: {}\n", printable(task.text_at("task")), task.text_at("state"),
+                          printable(task.text_at("reason")));
+    if (!answer->text_at("last_lines").empty())
+      text += format_fields({{"last lines of stderr", answer->text_at("last_lines")}});
+    return text;
+  });
+}
+
+Outcome<int> cancel(Context& context, const std::string& name) {
+  const Outcome<Value> job = context.service().send("POST", resource({"jobs", name, "cancel"}), "{}");
+  if (!job) return give_up(job);
+  const std::string id = job->text_at("id").empty() ? name : job->text_at("id");
+  return print(context, *job, id, fmt::format("{} is {}\n", id, job->text_at("state")));
+}
+
+Outcome<int> remove(Context& context, const std::string& name, bool yes) {
+  const Outcome<void> agreed = confirm(fmt::format("Delete {} with its files and logs?", name), yes);
+  if (!agreed) return give_up(agreed);
+  const Outcome<Value> deleted = context.service().send("DELETE", resource({"jobs", name}), {});
+  if (!deleted) return give_up(deleted);
+  context.say(name + " is deleted");
+  return ExitCode::done;
+}
+
+Outcome<int> resubmit(Context& context, const std::string& name) {
+  const Outcome<Value> job = context.service().create(resource({"jobs", name, "resubmit"}), "{}");
+  if (!job) return give_up(job);
+  return print(context, *job, job->text_at("id"), job->text_at("id") + "\n");
+}
+
+void add_submit(Command& job, Context& context) {
+  auto options = std::make_shared<SubmitOptions>();
+  job.verb("submit", "Submit a job file and print the job's id", "slipway job submit train.yaml --wait")
+      .argument("FILE", options->file, "a job file in YAML, or - for standard input")
+      .flag("-w,--wait", options->wait, "wait for its end; exit 0 when it succeeded, else 1")
+      .duration("--timeout TIME", options->timeout, "with --wait: give up after so long, exit 124")
+      .texts("--set NAME=VALUE", options->settings,
+             "change the file: priority=5, tasks.gang.nodes=4 (repeatable)")
+      .text("--pool POOL", options->pool, "where to run (default: the file's, or the only pool)")
+      .text("--name NAME", options->name, "the job's name (default: the file's)")
+      .integer("--priority N", options->priority,
+               "from -1000 to 1000, higher first (default: the file's, or 0)")
+      .texts("-e,--env,--environment NAME=VALUE", options->environment,
+             "a variable for every task, before the file's (repeatable)")
+      .runs([&context, options] { return submit_file(context, *options); });
+}
+
+void add_wait(Command& job, Context& context) {
+  auto options = std::make_shared<WaitOptions>();
+  job.verb("wait", "Wait for jobs to end", "slipway job wait job_1 job_2 --timeout 10m")
+      .arguments("JOB", options->jobs, "ids or names")
+      .duration("--timeout TIME", options->timeout, "give up after so long, exit 124")
+      .runs([&context, options] { return wait_for_jobs(context, options->jobs, options->timeout); });
+}
+
+void add_list(Command& job, Context& context) {
+  auto options = std::make_shared<ListOptions>();
+  job.verb("list", "List the jobs, newest first", "slipway job list --state running")
+      .word("--state STATE", options->state,
+            {"queued", "running", "stopping", "succeeded", "failed", "cancelled"}, "only those in this state")
+      .text("--name JOB_NAME", options->name, "only those with this name")
+      .number("--limit N", options->limit, "at most so many")
+      .runs([&context, options] { return list(context, *options); });
+}
+
+void add_delete(Command& job, Context& context) {
+  auto name = std::make_shared<std::string>();
+  auto yes = std::make_shared<bool>(false);
+  job.verb("delete", "Delete an ended job with its files and logs", "slipway job delete job_1 --yes")
+      .argument("JOB", *name, "id or name")
+      .flag("-y,--yes", *yes, "do not ask")
+      .runs([&context, name, yes] { return remove(context, *name, *yes); });
+}
+
+// A command that takes nothing but a job.
+void add_simple(Command& noun, Context& context, const std::string& verb, const std::string& about,
+                Outcome<int> (*action)(Context&, const std::string&)) {
+  auto name = std::make_shared<std::string>();
+  noun.verb(verb, about, fmt::format("slipway job {} job_1", verb))
+      .argument("JOB", *name, "id or name")
+      .runs([&context, name, action] { return action(context, *name); });
+}
+
+}  // namespace
+
+void add_job(CommandTree& tree, Context& context) {
+  Command job =
+      tree.add("job", "Jobs: submit, watch, explain, cancel", "slipway job submit train.yaml --wait");
+  add_submit(job, context);
+  add_list(job, context);
+  add_job_usage(job, context);
+  add_simple(job, context, "show", "Show one job", [](Context& with, const std::string& name) {
+    return show(with, with.service().get(resource({"jobs", name})));
+  });
+  add_wait(job, context);
+  add_simple(job, context, "cancel", "Cancel a job and stop its tasks", cancel);
+  add_delete(job, context);
+  add_simple(job, context, "why", "Explain the state of a job", why);
+  add_simple(job, context, "resubmit", "Submit the same job and code again", resubmit);
+}
+
+}  // namespace slipway::cli

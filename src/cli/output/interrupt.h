@@ -1,0 +1,16 @@
+#pragma once
+// What Ctrl-C does during a long wait: says how to go on, then ends the program with 130.
+#include <string>
+
+#include "cli/output/failure.h"
+
+namespace slipway::cli {
+
+class InterruptMessage {  // in force while it lives; one at a time
+ public:
+  explicit InterruptMessage(const std::string& text, int exit_code = ExitCode::interrupted);
+  InterruptMessage(const InterruptMessage&) = delete;
+  ~InterruptMessage();
+};
+
+}  // namespace slipway::cli

@@ -1,0 +1,278 @@
+// What follows from reports, deadlines and cancels for an attempt and its task.
+#include <gtest/gtest.h>
+
+#include "control/testing.h"
+
+namespace slipway::control {
+namespace {
+
+// A gang of three nodes with one process each, which all run.
+struct Gang : Bench {
+  JobId id{0};
+  AttemptKey key;
+  explicit Gang(TaskSpec task = gang(3), AttemptPhase until = AttemptPhase::running) {
+    pool();
+    for (const char* name : {"n1", "n2", "n3"}) join(name);
+    id = submit({std::move(task)});
+    if (until == AttemptPhase::placed) return;
+    finish();
+    key = attempt(id)->record.key;
+    if (until == AttemptPhase::preparing) return;
+    for (const char* name : {"n1", "n2", "n3"}) prepared(name, key);
+    if (until == AttemptPhase::launching) return;
+    for (std::uint32_t rank = 0; rank < 3; ++rank) started(node_of(rank), key, rank);
+    finish();
+  }
+  std::string node_of(std::uint32_t rank) { return attempt(id)->record.node_names[rank]; }
+};
+
+TEST(OnPrepared, StartsAGangWhenTheLastNodeIsReady) {
+  Gang gang({control::gang(3)}, AttemptPhase::preparing);
+  EXPECT_EQ(gang.attempt(gang.id)->phase, AttemptPhase::preparing);
+  gang.prepared("n1", gang.key);
+  gang.prepared("n2", gang.key);
+  EXPECT_EQ(gang.attempt(gang.id)->phase, AttemptPhase::preparing);
+  gang.prepared("n3", gang.key);
+  EXPECT_EQ(gang.attempt(gang.id)->phase, AttemptPhase::launching);
+  const Effects effects = gang.finish();
+  for (const auto& [node, orders] : effects.orders) EXPECT_EQ(orders.start.size(), 1u);
+  EXPECT_EQ(effects.orders.size(), 3u);
+}
+
+TEST(OnPrepared, ANodeThatCannotPrepareIsAnInterruption) {
+  Gang gang({control::gang(3)}, AttemptPhase::preparing);
+  Report said;
+  said.prepared.push_back({.key = gang.key, .problem = "no space left on device"});
+  gang.report("n2", said);
+  EXPECT_EQ(gang.attempt(gang.id)->phase, AttemptPhase::stopping);
+  gang.finish();
+  const Task& task = *gang.state.find_task(gang.key.task);
+  EXPECT_EQ(task.record.state, TaskState::queued);
+  EXPECT_EQ(task.record.retries_used, 0u);
+  EXPECT_NE(task.record.reason.find("no space left on device"), std::string::npos) << task.record.reason;
+}
+
+TEST(OnReport, TheFirstFailureStopsTheGangAndIsItsReason) {
+  Gang gang;
+  gang.ended(gang.node_of(1), gang.key, 1, 7);
+  const Attempt& attempt = *gang.attempt(gang.id);
+  EXPECT_EQ(attempt.phase, AttemptPhase::stopping);
+  EXPECT_EQ(attempt.record.detail, "rank 1 on n2 exited with code 7");
+  EXPECT_EQ(attempt.record.exit_code, 7);
+  EXPECT_EQ(attempt.members[1].phase, MemberPhase::released);
+  EXPECT_EQ(stopped(gang, gang.finish()), (std::vector<std::string>{"n1", "n2", "n3"}));
+  // What the others say now is not the reason.
+  gang.ended(gang.node_of(0), gang.key, 0, 143);
+  EXPECT_EQ(gang.attempt(gang.id)->record.detail, "rank 1 on n2 exited with code 7");
+  gang.ended(gang.node_of(2), gang.key, 2, 143);
+  const Effects effects = gang.finish();
+  EXPECT_TRUE(has_event(effects, "task.failed"));
+  EXPECT_EQ(gang.ended_jobs.at(gang.id).state, JobState::failed);
+  for (const auto& [node, orders] : effects.orders)
+    EXPECT_EQ(orders.forget, (std::vector<AttemptKey>{gang.key}));
+}
+
+TEST(OnReport, RepeatedAndLateReportsChangeNothing) {
+  Gang gang;
+  gang.started("n1", gang.key, 0);
+  EXPECT_EQ(gang.attempt(gang.id)->phase, AttemptPhase::running);
+  EXPECT_TRUE(gang.finish().changes.attempts.empty());
+  Report old;
+  old.number = 1;  // a number seen before
+  old.ended.push_back({.key = gang.key, .rank = 0, .code = 1});
+  on_report(gang.turn, *gang.node("n1").session, old);
+  EXPECT_EQ(gang.attempt(gang.id)->phase, AttemptPhase::running);
+  // An end of an attempt that is over: the node may forget it.
+  AttemptKey other = gang.key;
+  other.attempt = 9;
+  gang.ended("n1", other);
+  const Effects effects = gang.finish();
+  EXPECT_EQ(effects.orders.at(gang.node("n1").record.id).forget, (std::vector<AttemptKey>{other}));
+  EXPECT_TRUE(effects.changes.attempts.empty());
+}
+
+TEST(OnReport, AGapInTheNumbersCutsTheSession) {
+  Gang gang;
+  gang.reports["n1"] += 1;
+  gang.started("n1", gang.key, 0);
+  EXPECT_EQ(gang.effects.outputs.closed.size(), 1u);
+  EXPECT_FALSE(gang.node("n1").session);
+}
+
+TEST(OnReport, AllProcessesSucceed) {
+  Gang gang;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) gang.ended(gang.node_of(rank), gang.key, rank);
+  gang.finish();
+  EXPECT_EQ(gang.ended_jobs.at(gang.id).state, JobState::succeeded);
+  for (const char* name : {"n1", "n2", "n3"}) EXPECT_EQ(gang.node(name).used, Resources{});
+}
+
+TEST(Retries, AreUsedUpAndThenTheTaskFails) {
+  Bench bench;
+  bench.pool();
+  bench.join("n1");
+  TaskSpec task = one_node();
+  task.retries = 1;
+  const AttemptKey first = bench.start(task).record.key;
+  bench.ended("n1", first, 0, 3);
+  bench.finish();
+  const Task& live = *bench.state.find_task(first.task);
+  EXPECT_EQ(live.record.state, TaskState::queued);
+  EXPECT_EQ(live.record.retries_used, 1u);
+  ASSERT_TRUE(live.record.not_before) << "it waits before the next attempt";
+  EXPECT_FALSE(live.attempt);
+  bench.pass(1s);
+  ASSERT_TRUE(live.attempt);
+  EXPECT_EQ(live.attempt->record.key.attempt, 2u);
+  bench.ended("n1", live.attempt->record.key, 0, 4);
+  bench.finish();
+  EXPECT_EQ(bench.ended_jobs.at(first.task.job).state, JobState::failed);
+  EXPECT_EQ(bench.ended_jobs.at(first.task.job).exit_code, 3) << "the first failure is kept";
+}
+
+TEST(WallTime, StopsTheAttempt) {
+  Bench bench;
+  bench.pool();
+  bench.join("n1");
+  TaskSpec task = one_node();
+  task.max_wall_time = 2s;
+  Attempt& attempt = bench.start(task);
+  bench.started("n1", attempt.record.key);
+  bench.pass(1900ms);
+  EXPECT_EQ(attempt.phase, AttemptPhase::running);
+  const Effects effects = bench.pass(200ms);
+  EXPECT_EQ(attempt.phase, AttemptPhase::stopping);
+  EXPECT_EQ(attempt.record.end, EndReason::timed_out);
+  EXPECT_EQ(effects.orders.begin()->second.stop.front().grace, task.stop_grace);
+}
+
+TEST(LostNode, InterruptsItsAttemptsWithoutUsingRetries) {
+  Bench bench;
+  bench.pool();
+  bench.join("n1");
+  Attempt& attempt = bench.start(one_node());
+  const AttemptKey key = attempt.record.key;
+  bench.started("n1", key);
+  bench.finish();
+  const Effects effects = bench.pass(11s);  // no heartbeat
+  EXPECT_EQ(bench.node("n1").record.state, NodeState::lost);
+  EXPECT_TRUE(has_event(effects, "node.lost"));
+  const Task& task = *bench.state.find_task(key.task);
+  EXPECT_EQ(task.record.state, TaskState::queued);
+  EXPECT_EQ(task.record.retries_used, 0u);
+  EXPECT_EQ(bench.job(key.task.job).record.nodes_lost, 1u);
+  // When it comes back it ends the old process before it takes work.
+  Hello hello;
+  hello.running.push_back({key, 0, 1, bench.turn.now});
+  bench.join("n1", 1'000, hello);
+  EXPECT_EQ(bench.node("n1").record.state, NodeState::joining);
+  EXPECT_EQ(bench.finish().orders.begin()->second.stop.front().key, key);
+  EXPECT_FALSE(task.attempt);
+  bench.ended("n1", key, 0, 137);
+  bench.finish();
+  ASSERT_TRUE(task.attempt);
+  EXPECT_EQ(task.attempt->record.key.attempt, 2u);
+}
+
+TEST(LostNode, APieceOfNewsAboutAnUnknownNodeIsIgnored) {
+  Bench bench;
+  bench.pool();
+  on_node_lost(bench.turn, bench.user, "nobody", "it is gone");
+  EXPECT_TRUE(bench.finish().changes.events.size() == 1u) << "the pool was created, nothing else";
+}
+
+// ── cancel, in each phase ──
+
+TEST(OnCancel, WhileQueued) {
+  Bench bench;
+  bench.pool();
+  const JobId id = bench.submit({one_node()});
+  ASSERT_TRUE(on_cancel(bench.turn, bench.user, id, "changed my mind"));
+  bench.finish();
+  EXPECT_EQ(bench.ended_jobs.at(id).state, JobState::cancelled);
+  EXPECT_EQ(bench.ended_jobs.at(id).reason, "cancelled by ana: changed my mind");
+}
+
+TEST(OnCancel, WhilePreparingTheAttemptEndsAtOnce) {
+  Gang gang({control::gang(3)}, AttemptPhase::preparing);
+  ASSERT_TRUE(on_cancel(gang.turn, gang.user, gang.id, ""));
+  EXPECT_EQ(gang.attempt(gang.id)->phase, AttemptPhase::stopping);
+  const Effects effects = gang.finish();
+  EXPECT_EQ(stopped(gang, effects).size(), 3u) << "the ports are given back";
+  EXPECT_EQ(gang.ended_jobs.at(gang.id).state, JobState::cancelled);
+}
+
+TEST(OnCancel, WhileLaunchingAndRunningItWaitsForTheProcesses) {
+  for (const AttemptPhase phase : {AttemptPhase::launching, AttemptPhase::running}) {
+    Gang gang({control::gang(3)}, phase);
+    ASSERT_TRUE(on_cancel(gang.turn, gang.user, gang.id, ""));
+    gang.finish();
+    ASSERT_TRUE(gang.attempt(gang.id)) << to_string(phase);
+    EXPECT_EQ(gang.attempt(gang.id)->phase, AttemptPhase::stopping);
+    EXPECT_EQ(gang.job(gang.id).record.state, JobState::stopping);
+    for (std::uint32_t rank = 0; rank < 3; ++rank)
+      gang.ended(gang.node_of(rank),
+                 {.key = gang.key, .rank = rank, .kind = ProcessEndKind::signalled, .code = 15});
+    gang.finish();
+    EXPECT_EQ(gang.ended_jobs.at(gang.id).state, JobState::cancelled) << to_string(phase);
+  }
+}
+
+TEST(OnCancel, WhileStoppingTheReasonOfTheStopStays) {
+  Gang gang;
+  gang.ended("n1", gang.key, 0, 7);
+  const std::string reason = gang.attempt(gang.id)->record.detail;
+  ASSERT_TRUE(on_cancel(gang.turn, gang.user, gang.id, ""));
+  EXPECT_EQ(gang.attempt(gang.id)->record.detail, reason);
+  ASSERT_TRUE(on_cancel(gang.turn, gang.user, gang.id, "again")) << "a repeated cancel changes nothing";
+}
+
+TEST(OnCancel, ATaskThatWaitsForItsRetry) {
+  Bench bench;
+  bench.pool();
+  bench.join("n1");
+  TaskSpec task = one_node();
+  task.retries = 3;
+  const AttemptKey key = bench.start(task).record.key;
+  bench.ended("n1", key, 0, 1);
+  bench.finish();
+  ASSERT_TRUE(on_cancel(bench.turn, bench.user, key.task.job, ""));
+  bench.finish();
+  EXPECT_EQ(bench.ended_jobs.at(key.task.job).state, JobState::cancelled);
+}
+
+// ── dependents ──
+
+TEST(Dependents, StartWhenWhatTheyDependOnHasSucceeded) {
+  Bench bench;
+  bench.pool();
+  bench.join("n1");
+  TaskSpec after = one_node("after");
+  after.depends_on = {"first"};
+  const JobId id = bench.submit({one_node("first"), after});
+  bench.finish();
+  EXPECT_EQ(bench.job(id).groups[1].rest, TaskState::waiting);
+  EXPECT_FALSE(bench.attempt(id, 1));
+  bench.ended("n1", bench.attempt(id)->record.key);
+  bench.finish();
+  ASSERT_TRUE(bench.attempt(id, 1));
+  EXPECT_EQ(bench.attempt(id, 1)->phase, AttemptPhase::launching);
+}
+
+TEST(Dependents, AreSkippedWhenWhatTheyDependOnFails) {
+  Bench bench;
+  bench.pool();
+  bench.join("n1");
+  TaskSpec second = one_node("second"), third = one_node("third");
+  second.depends_on = {"first"};
+  third.depends_on = {"second"};
+  const JobId id = bench.submit({one_node("first"), second, third});
+  bench.finish();
+  bench.ended("n1", bench.attempt(id)->record.key, 0, 1);
+  bench.finish();
+  EXPECT_EQ(bench.ended_jobs.at(id).state, JobState::failed);
+  EXPECT_EQ(bench.ended_jobs.at(id).counts.skipped, 2u);
+}
+
+}  // namespace
+}  // namespace slipway::control

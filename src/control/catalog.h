@@ -1,0 +1,24 @@
+#pragma once
+// Catalog: folders, datastores and tokens.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/turn.h"
+
+namespace slipway::control {
+
+FolderRecord put_folder(Turn& turn, const Caller& caller, const std::string& path, Tags tags);
+const FolderRecord* find_folder(const State& state, const Caller& caller, const std::string& path);
+std::vector<FolderRecord> list_folders(const State& state, const Caller& caller, const std::string& prefix);
+void remove_folder(Turn& turn, const Caller& caller, const std::string& path);
+Result<DatastoreRecord> put_datastore(Turn& turn, const Caller& caller, DatastoreRecord record);
+Result<DatastoreRecord> show_datastore(const State& state, const Caller& caller, const std::string& name);
+std::vector<DatastoreRecord> list_datastores(const State& state, const Caller& caller);
+Result<void> delete_datastore(Turn& turn, const Caller& caller, const std::string& name);
+void add_token(Turn& turn, const TokenRecord& token);
+Result<void> revoke_token(Turn& turn, const Caller& caller, const std::string& id);
+
+}  // namespace slipway::control

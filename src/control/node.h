@@ -1,0 +1,41 @@
+#pragma once
+// A node as the control plane knows it: its record, its session, and what it holds.
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "domain/protocol.h"
+#include "domain/records.h"
+#include "sched/plan.h"
+
+namespace slipway::control {
+
+struct Node {
+  NodeRecord record;
+  std::optional<SessionId> session;
+  TimePoint heard_at{};
+  TimePoint sent_at{};
+  std::uint64_t received = 0;
+  std::uint64_t sent = 0;
+  Resources used;
+  std::set<std::uint32_t> gpus_free;
+  std::set<AttemptKey> attempts;      // with processes here
+  std::deque<AttemptKey> prefetched;  // of those, waiting for capacity on the node
+  std::set<AttemptKey> joining;       // gangs it is getting ready for, while they run elsewhere
+  std::uint32_t preparing = 0;        // of both, not launched: the keeper does not know what they hold yet
+  // Unknown or fenced attempts (their ranks) that it must end first.
+  std::map<AttemptKey, std::set<std::uint32_t>> cleaning;
+  bool counted = false;  // as a node that is there
+  sched::Share metered = 0;
+  std::vector<std::string> engines;
+  std::string pool_key;  // "workspace/name"
+  bool has_joined = false;
+  MachineUse use;  // as it last said
+};
+
+}  // namespace slipway::control

@@ -1,0 +1,36 @@
+#pragma once
+// Nodes and their sessions: how they join, what they report, how they are lost and come back.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/turn.h"
+
+namespace slipway::control {
+
+bool is_usable(const State& state, const Node& node);
+void update_capacity(Turn& turn, Node& node);
+void refresh_node(Turn& turn, Node& node, const std::string& reason = {});
+void set_state(Turn& turn, Node& node, NodeState state, const std::string& reason);
+// What is sent to the node when the turn is saved.
+Orders& orders_to(Turn& turn, const Node& node);
+void send_orders(Turn& turn, Node& node);
+void send_all_orders(Turn& turn);
+void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& hello);
+void on_report(Turn& turn, SessionId session, const Report& report);
+void on_disconnect(Turn& turn, SessionId session);
+void on_heartbeat_due(Turn& turn, Node& node);
+void on_node_lost(Turn& turn, const Caller& caller, const std::string& name, const std::string& why);
+Result<NodeView> drain_node(Turn& turn, const Caller& caller, const std::string& name, bool drained);
+Result<NodeView> show_node(const State& state, const Caller& caller, const std::string& name);
+std::vector<NodeView> list_nodes(const State& state, const Caller& caller, const std::string& pool);
+// Why granted cores are not enforced on the node; empty: they are.
+std::string cores_off_reason(const PoolRecord& pool, const NodeRecord& node);
+NodeView node_view(const State& state, const Node& node);
+// Once nothing runs any more, the agents of this machine are told to go. One that is just dialling is waited
+// for: it may still have processes to end.
+void quit_if_stopped(Turn& turn);
+
+}  // namespace slipway::control

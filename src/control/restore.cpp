@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "control/accounting.h"
+#include "control/attempts.h"
+#include "control/elastic.h"
+#include "control/gpus.h"
+#include "control/jobs.h"
+#include "control/nodes.h"
+#include "control/placing.h"
+#include "control/pools.h"
+#include "control/restore.h"
+#include "control/scale.h"
+#include "control/start_tasks.h"
+#include "domain/gang.h"
+#include "launch/launch.h"
+
+namespace slipway::control {
+
+static void restore_job(Turn& turn, LiveJob live);
+static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const AttemptRecord* attempt);
+
+// Why an attempt is being stopped was saved with the first order to stop.
+static AttemptPhase phase_of(const AttemptRecord& record) {
+  if (record.end) return AttemptPhase::stopping;
+  if (record.started_at) return AttemptPhase::running;
+  return record.is_launched ? AttemptPhase::launching : AttemptPhase::preparing;
+}
+
+void restore(Turn& turn, Loaded loaded) {
+  turn.state.job_last = loaded.job_last;
+  turn.state.node_last = loaded.node_last;
+  turn.state.event_last = loaded.event_last;
+  turn.state.tokens = std::move(loaded.tokens);
+  for (PoolRecord& record : loaded.pools) {
+    const std::string key = record.workspace + "/" + record.name;
+    record.resize.since = std::min(record.resize.since, turn.now);  // the clock may have been set back
+    turn.state.pools[key].record = std::move(record);
+    turn.effects.unsettled.insert(key);
+    set_policy(turn, turn.state.pools[key]);
+  }
+  restore_shares(turn, std::move(loaded.shares));
+  // What went on when it was written down went on until now; from here on it is counted anew.
+  for (PoolUsageRecord& record : loaded.pool_usage)
+    if (const auto pool = turn.state.pools.find(record.workspace + "/" + record.pool);
+        pool != turn.state.pools.end()) {
+      pool->second.usage = record.meter;
+      pool->second.usage.stop_all(turn.now);
+      pool->second.usage_changed = true;
+    }
+  for (NodeRecord& record : loaded.nodes) {
+    const std::string key = record.workspace + "/" + record.pool;
+    Pool& pool = turn.state.pools.at(key);
+    record.changed_at = std::min(record.changed_at, turn.now);
+    record.start.began_at = std::min(record.start.began_at, turn.now);
+    if (record.evict_by) record.evict_by = std::min(*record.evict_by, turn.now + pool.record.notice);
+    Node& node = add_node(turn, key, pool, std::move(record));
+    restore_start_task(turn, node);
+    // Nodes that were up get time to find the service again before they are called lost: their agents dial
+    // with waits of up to a second or two, and losing one ends what runs on it.
+    node.heard_at = turn.now + Duration(8'000'000);
+    if (node.record.state != NodeState::joining && node.record.state != NodeState::lost)
+      turn.effects.timers.push_back(
+          {node.heard_at + turn.state.pool_of(node).record.lost_after, HeartbeatDue{node.record.id}});
+  }
+  for (auto& [id, node] : turn.state.nodes)
+    update_capacity(turn, node);  // a task's share is that of the largest node
+  for (LiveJob& live : loaded.jobs) restore_job(turn, std::move(live));
+  for (auto& [id, node] : turn.state.nodes) update_capacity(turn, node);
+  restore_samples(turn, loaded.samples);
+  for (FolderRecord& record : loaded.folders) {
+    const Named key{record.workspace, record.path};
+    turn.state.folders[key] = std::move(record);
+  }
+  for (DatastoreRecord& record : loaded.datastores) {
+    const Named key{record.workspace, record.name};
+    turn.state.datastores[key] = std::move(record);
+  }
+  for (auto& [key, pool] : turn.state.pools) {
+    begin_watching(turn, key, pool);
+    if (pool.record.resize.state != ResizeState::steady)
+      turn.effects.timers.push_back(
+          {pool.record.resize.since + pool.record.resize.timeout, ResizeTimeout{key}});
+  }
+  turn.effects.dirty_nodes.clear();
+  complete_gpus(turn);
+  turn.effects.outputs.local_nodes_changed = true;
+}
+
+static void restore_job(Turn& turn, LiveJob live) {
+  Job& job = turn.state.jobs[live.job.id] = make_job(live.job, live.tasks);
+  admit(turn, job);
+  job.usage = live.usage;
+  // Written down as the pool's is, or the next restart would count what goes on now for the job alone.
+  if (job.usage.is_going_on()) turn.effects.usage_jobs.insert(live.job.id);
+  job.usage.stop_all(turn.now);
+  job.cancelling = job.record.state == JobState::stopping;
+  job.record.counts = live.job.counts;
+  for (const GroupRecord& record : live.groups) {
+    Group& group = job.groups[record.group];
+    group.next = record.next;
+    group.rest = record.rest;
+    const TaskCounts& c = record.counts;
+    const auto small = [](std::uint64_t n) { return static_cast<std::uint32_t>(n); };
+    group.counts = {small(c.waiting), small(c.queued),    small(c.active), small(c.succeeded),
+                    small(c.failed),  small(c.cancelled), small(c.skipped)};
+  }
+  std::map<TaskRef, const AttemptRecord*> attempts;
+  for (const AttemptRecord& attempt : live.attempts) attempts[attempt.key.task] = &attempt;
+  for (const TaskRecord& record : live.live) {
+    const auto found = attempts.find(record.ref);
+    restore_task(turn, job, record, found == attempts.end() ? nullptr : found->second);
+  }
+  // Which dependencies are still open follows from the counts.
+  for (const auto& [from, to] : job.edges)
+    if (job.groups[from].counts.succeeded == job.groups[from].tasks) --job.groups[to].waits_for;
+  for (std::uint32_t g = 0; g < job.groups.size(); ++g) {
+    Group& group = job.groups[g];
+    if (group.rest == TaskState::queued && group.next < group.tasks) {
+      job.shapes[group.shape].groups.push_back(g);
+      queue_tasks(turn, job, group.shape, group.tasks - group.next);
+    }
+  }
+}
+
+static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const AttemptRecord* attempt) {
+  Group& group = job.groups[record.ref.group];
+  if (!group.live) group.live = std::make_unique<std::map<std::uint32_t, Task>>();
+  Task& task = (*group.live)[record.ref.index];
+  task.record = record;
+  if (!is_placed(record.state)) {
+    if (record.not_before && *record.not_before > turn.now)
+      turn.effects.timers.push_back({*record.not_before, RetryDue{record.ref}});
+    else
+      make_ready(turn, job, task);
+    return;
+  }
+  SLIPWAY_CHECK(attempt != nullptr);
+  task.attempt = std::make_unique<Attempt>();
+  Attempt& live = *task.attempt;
+  live.record = *attempt;
+  live.phase = phase_of(*attempt);
+  const auto spec = spec_of(turn, record.ref.job, record.ref.group);
+  if (!spec) {
+    turn.effects.store_problem = spec.error();
+    return;
+  }
+  const auto nodes = static_cast<std::uint32_t>(attempt->nodes.size());
+  fill_processes(live, **spec);
+  // A process counts as running only when its node says so again: until then it may just as well never have
+  // begun.
+  if (attempt->started_at)
+    for (Process& process : live.processes) process.state = Process::State::running;
+  live.record.gpus.resize(nodes);
+  Pool& pool = turn.state.pool_of(job);
+  pool.sharing.start(job.priority_key);
+  for (std::uint32_t n = 0; n < nodes; ++n) {
+    const auto found = turn.state.nodes.find(attempt->nodes[n]);
+    // A node goes only when its part of the attempt is over; one that left must end what it has of it.
+    if (found == turn.state.nodes.end() || attempt->has_left(n)) {
+      live.members[n].phase = MemberPhase::released;
+      for (Process& process : live.processes)
+        if (process.node == n) {
+          process.state = Process::State::ended;
+          --live.processes_left;
+        }
+      continue;
+    }
+    Node& node = found->second;
+    charge(turn, pool, live, n, std::max(attempt->placed_at, pool.used_until[job.priority_key.user]));
+    node.attempts.insert(attempt->key);
+    node.preparing += !attempt->is_launched;
+    for (const std::uint32_t gpu : live.record.gpus[n]) node.gpus_free.erase(gpu);
+    // What was not known to run may have been sent ahead; the node's Hello settles it.
+    if (attempt->started_at || !attempt->is_launched)
+      hold_capacity(turn, node, live);
+    else
+      put_prefetched(turn, node, live);
+  }
+  restore_usage(turn, live);
+  if ((*spec)->max_wall_time.count() > 0 && attempt->started_at)
+    turn.effects.timers.push_back(
+        {*attempt->started_at + (*spec)->max_wall_time, WallTimeOver{attempt->key}});
+  if (live.processes_left == 0) turn.effects.unstarted.push_back(attempt->key);
+  if ((*spec)->is_elastic() && present_nodes(live).size() < (*spec)->nodes)
+    turn.state.elastic.insert(attempt->key);
+  if (launch::needs_preparing(**spec) && !attempt->started_at)
+    turn.effects.timers.push_back({turn.now + (*spec)->start_timeout, StartTimeout{attempt->key}});
+}
+
+}  // namespace slipway::control

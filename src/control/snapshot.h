@@ -1,0 +1,30 @@
+#pragma once
+// Live state as of the end of one turn: what pools and nodes are and do. Immutable once it is published, so
+// that any thread may read it; a reader never sees half a turn.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "domain/records.h"
+
+namespace slipway::control {
+
+struct Totals {  // since the controller was loaded
+  std::uint64_t evictions = 0, nodes_lost = 0, retries = 0;
+};
+
+struct Snapshot {
+  std::uint64_t turn = 0;
+  std::vector<PoolView> pools;  // by workspace and name
+  std::vector<NodeView> nodes;  // by id
+  Totals totals;
+
+  // As the controller of the same names: of one workspace.
+  Result<PoolView> pool(const std::string& workspace, const std::string& name) const;
+  std::vector<PoolView> pools_of(const std::string& workspace) const;
+  Result<NodeView> node(const std::string& workspace, const std::string& name) const;
+  std::vector<NodeView> nodes_of(const std::string& workspace, const std::string& pool) const;  // "": of all
+};
+
+}  // namespace slipway::control

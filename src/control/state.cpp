@@ -1,0 +1,43 @@
+#include "control/state.h"
+
+namespace slipway::control {
+
+std::string name_of(const Job& job, const TaskRef& ref) {
+  const Group& group = job.groups[ref.group];
+  return task_name(group.name, group.is_array ? std::optional(ref.index) : std::nullopt);
+}
+
+std::uint64_t tasks_ready(const Job& job, const Shape& shape) {
+  std::uint64_t tasks = shape.again.size();
+  for (const std::uint32_t group : shape.groups) tasks += job.groups[group].tasks - job.groups[group].next;
+  return tasks;
+}
+
+Task* State::find_task(const TaskRef& ref) {
+  const auto job = jobs.find(ref.job);
+  if (job == jobs.end() || ref.group >= job->second.groups.size()) return nullptr;
+  Group& group = job->second.groups[ref.group];
+  if (!group.live) return nullptr;
+  const auto task = group.live->find(ref.index);
+  return task == group.live->end() ? nullptr : &task->second;
+}
+
+Attempt* State::find_attempt(const AttemptKey& key) {
+  Task* task = find_task(key.task);
+  return task && task->attempt && task->attempt->record.key == key ? task->attempt.get() : nullptr;
+}
+
+const Attempt* State::find_attempt(const AttemptKey& key) const {
+  return const_cast<State*>(this)->find_attempt(key);
+}
+
+Node* State::find_node(const std::string& workspace, const std::string& name) {
+  const auto found = node_names.find({workspace, name});
+  return found == node_names.end() ? nullptr : &nodes.at(found->second);
+}
+
+const Node* State::find_node(const std::string& workspace, const std::string& name) const {
+  return const_cast<State*>(this)->find_node(workspace, name);
+}
+
+}  // namespace slipway::control

@@ -1,0 +1,65 @@
+#pragma once
+// Everything the control plane believes, as plain data. No behaviour but lookups.
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/job.h"
+#include "control/node.h"
+#include "control/pool.h"
+#include "control/snapshot.h"
+#include "control/timer.h"
+#include "domain/records.h"
+
+namespace slipway::control {
+
+using Named = std::pair<std::string, std::string>;  // workspace, and path or name
+
+struct State {
+  std::map<std::string, Pool> pools;  // by "workspace/name"
+  std::map<NodeId, Node> nodes;
+  std::map<JobId, Job> jobs;  // those that have not ended
+  std::vector<TokenRecord> tokens;
+  std::map<Named, FolderRecord> folders;
+  std::map<Named, DatastoreRecord> datastores;
+  std::set<Timer> timers;
+  std::set<AttemptKey> elastic;  // live ones with fewer nodes than they would like
+
+  // Indices.
+  std::map<SessionId, NodeId> sessions;
+  std::map<Named, NodeId> node_names;
+  std::set<std::string> addresses;  // of local nodes
+  std::uint64_t address_hint = 0;   // no lower number is free
+  struct {
+    std::uint64_t cores = 0;
+    Bytes memory = 0;
+  } machine_taken;                             // by local nodes
+  std::set<std::uint32_t> machine_gpus_taken;  // likewise
+  std::uint32_t machine_gpu_hint = 0;          // no lower index is free
+
+  std::uint64_t job_last = 0, node_last = 0, event_last = 0;  // highest ids ever given
+  bool is_sampling = false;
+  std::uint64_t samples_taken = 0;
+  Totals totals;
+
+  bool stopping = false;   // the service is: nothing is placed
+  bool quit_sent = false;  // nothing runs and the local agents were sent `quit`
+  TimePoint stop_by{};     // when nodes that are not connected are no longer waited for
+
+  // nullptr where there is none that is live.
+  Task* find_task(const TaskRef& ref);
+  Attempt* find_attempt(const AttemptKey& key);
+  const Attempt* find_attempt(const AttemptKey& key) const;
+  Node* find_node(const std::string& workspace, const std::string& name);
+  const Node* find_node(const std::string& workspace, const std::string& name) const;
+
+  Pool& pool_of(const Node& node) { return pools.at(node.pool_key); }
+  const Pool& pool_of(const Node& node) const { return pools.at(node.pool_key); }
+  Pool& pool_of(const Job& job) { return pools.at(job.record.workspace + "/" + job.record.pool); }
+  const Pool& pool_of(const Job& job) const { return pools.at(job.record.workspace + "/" + job.record.pool); }
+};
+
+}  // namespace slipway::control

@@ -1,0 +1,136 @@
+// The transition tables, row by row: every state with every event, the impossible ones included.
+#include <gtest/gtest.h>
+
+#include "control/attempt_state.h"
+#include "control/node_state.h"
+#include "control/resize_state.h"
+#include "control/task_state.h"
+#include "control/work_key.h"
+
+namespace slipway::control {
+namespace {
+
+constexpr std::nullopt_t no = std::nullopt;
+
+// Every alternative of the variant, with its result.
+template <class Event, class State, std::size_t... I>
+std::vector<std::optional<State>> row(State state, std::index_sequence<I...>) {
+  return {next(state, Event(std::in_place_index<I>))...};
+}
+template <class Event, class State>
+std::vector<std::optional<State>> row(State state) {
+  return row<Event>(state, std::make_index_sequence<std::variant_size_v<Event>>());
+}
+
+TEST(AttemptState, EveryPhaseWithEveryEvent) {
+  using enum AttemptPhase;
+  using Row = std::vector<std::optional<AttemptPhase>>;
+  const std::map<AttemptPhase, Row> expected{
+      // PrepareSent, StartSent, AllStarted, AllSucceeded, StopRequested, AllExited
+      {placed, {preparing, launching, no, no, stopping, ended}},
+      {preparing, {no, launching, no, no, stopping, ended}},
+      {launching, {no, no, running, finishing, stopping, ended}},
+      {running, {no, no, no, finishing, stopping, ended}},
+      {finishing, {no, no, no, no, stopping, ended}},
+      {stopping, {no, no, no, no, no, ended}},
+      {ended, {no, no, no, no, no, no}}};
+  for (const AttemptPhase phase : attempt_phases)
+    EXPECT_EQ(row<AttemptEvent>(phase), expected.at(phase)) << to_string(phase);
+}
+
+TEST(TaskState, EveryStateWithEveryEvent) {
+  using enum TaskState;
+  using Row = std::vector<std::optional<TaskState>>;
+  const Row active{no, no, no, no, stopping, queued, succeeded, failed, cancelled};
+  const Row never(std::variant_size_v<TaskEvent>);
+  Row starting_row = active, stopping_row = active;
+  starting_row[3] = running;
+  stopping_row[4] = no;
+  const std::map<TaskState, Row> expected{
+      // DependenciesMet, DependencyFailed, Placed, Started, Stopping, Requeued, Succeeded, Failed, Cancelled
+      {waiting, {queued, skipped, no, no, no, no, no, no, cancelled}},
+      {queued, {no, no, starting, no, no, no, no, no, cancelled}},
+      {starting, starting_row},
+      {running, active},
+      {stopping, stopping_row},
+      {succeeded, never},
+      {failed, never},
+      {cancelled, never},
+      {skipped, never}};
+  for (const auto& [state, results] : expected)
+    EXPECT_EQ(row<TaskEvent>(state), results) << slipway::to_string(state);
+}
+
+TEST(TaskState, TheEventOfATerminalStateLeadsThere) {
+  for (const TaskState state : {TaskState::succeeded, TaskState::failed, TaskState::cancelled})
+    EXPECT_EQ(next(TaskState::running, ending(state)), state);
+  EXPECT_EQ(next(TaskState::waiting, ending(TaskState::skipped)), TaskState::skipped);
+}
+
+TEST(ResizeState, EveryStateWithEveryEvent) {
+  using enum ResizeState;
+  using Row = std::vector<std::optional<ResizeState>>;
+  // Requested, Reached, TimedOut, Stopped
+  EXPECT_EQ(row<ResizeEvent>(steady), (Row{resizing, no, no, no}));
+  EXPECT_EQ(row<ResizeEvent>(resizing), (Row{resizing, steady, steady, steady}));
+}
+
+TEST(NodeState, TheFirstFactThatHoldsDecides) {
+  using enum NodeState;
+  using Fact = NodeFacts::StartTask;
+  NodeFacts facts;
+  facts.connected = true;
+  EXPECT_EQ(next(joining, facts), idle);
+  facts.has_attempts = true;
+  EXPECT_EQ(next(idle, facts), busy);
+  EXPECT_TRUE(takes_work(facts));
+  facts.drained = true;
+  EXPECT_EQ(next(busy, facts), draining);
+  facts.start_task = Fact::running;
+  EXPECT_EQ(next(busy, facts), starting);
+  facts.start_task = Fact::failed;
+  EXPECT_EQ(next(busy, facts), start_failed);
+  facts.leaving = true;
+  EXPECT_EQ(next(busy, facts), draining);
+  facts.evicted = true;
+  EXPECT_EQ(next(busy, facts), evicted);
+  facts.cleaning = true;
+  EXPECT_EQ(next(busy, facts), joining);
+  facts.connected = false;
+  EXPECT_EQ(next(lost, facts), lost);
+}
+
+TEST(NodeState, AJoiningOrLostNodeStaysSoUntilItIsConnected) {
+  NodeFacts facts;
+  EXPECT_EQ(next(NodeState::joining, facts), NodeState::joining);
+  EXPECT_EQ(next(NodeState::lost, facts), NodeState::lost);
+  EXPECT_EQ(next(NodeState::idle, facts), NodeState::idle) << "a lost connection alone is not a lost node";
+  facts.connected = true;
+  EXPECT_EQ(next(NodeState::lost, facts), NodeState::idle);
+}
+
+TEST(NodeState, TakesWorkOnlyWhenNothingIsInTheWay) {
+  const auto with = [](auto change) {
+    NodeFacts facts;
+    facts.connected = true;
+    change(facts);
+    return takes_work(facts);
+  };
+  EXPECT_TRUE(with([](NodeFacts&) {}));
+  EXPECT_FALSE(with([](NodeFacts& facts) { facts.connected = false; }));
+  EXPECT_FALSE(with([](NodeFacts& facts) { facts.cleaning = true; }));
+  EXPECT_FALSE(with([](NodeFacts& facts) { facts.leaving = true; }));
+  EXPECT_FALSE(with([](NodeFacts& facts) { facts.drained = true; }));
+  EXPECT_FALSE(with([](NodeFacts& facts) { facts.start_task = NodeFacts::StartTask::running; }));
+}
+
+TEST(WorkKey, TheThreeKindsSurviveTheWire) {
+  const AttemptKey attempt{{JobId{4}, 1, 2}, 3};
+  EXPECT_TRUE(std::holds_alternative<AttemptKey>(from_wire(attempt)));
+  EXPECT_EQ(std::get<PreparationRun>(from_wire(preparation_of(attempt))).of, attempt);
+  const StartTaskRun run{NodeId{7}, 2};
+  EXPECT_EQ(std::get<StartTaskRun>(from_wire(to_wire(run))), run);
+}
+
+}  // namespace
+}  // namespace slipway::control

@@ -1,0 +1,163 @@
+#pragma once
+// For tests by event: a state built by hand, and the rest of a turn without a store.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "control/attempts.h"
+#include "control/invariants.h"
+#include "control/jobs.h"
+#include "control/nodes.h"
+#include "control/placing.h"
+#include "control/pools.h"
+#include "control/timers.h"
+#include "control/turn.h"
+
+namespace slipway::control {
+
+struct Bench {
+  const Caller user{"ana", "default"};
+  Settings settings;
+  State state;
+  Effects effects;
+  Random random{1};
+  std::map<JobId, JobSpec> submitted;
+  SpecCache specs{
+      [this](JobId job, std::uint32_t group) -> Result<TaskSpec> { return submitted.at(job).tasks[group]; }};
+  Turn turn{state, effects, settings, specs, random, TimePoint{1000h}};
+  std::uint64_t sessions = 0;
+  std::map<std::string, std::uint64_t> reports;  // by node
+
+  Bench() { settings.machine.total = {8'000, 8ull << 30, 0}; }
+
+  // ── what there is ──
+
+  Pool& pool(PoolRequest request = {}) {
+    request.name = "lab";
+    if (request.provisioner.empty()) request.provisioner = "none";
+    if (!request.lost_after) request.lost_after = 10s;
+    EXPECT_TRUE(create_pool(turn, user, request));
+    return state.pools.at("default/lab");
+  }
+  Node& join(const std::string& name, Millicores cores = 1'000, Hello hello = {}) {
+    hello.name = name;
+    hello.pool = "lab";
+    hello.local = state.find_node("default", name) != nullptr && node(name).record.local;
+    if (hello.instance.empty()) hello.instance = hello.boot = "one";
+    hello.total = {cores, 1ull << 30, 0};
+    reports[name] = 0;
+    on_hello(turn, SessionId{++sessions}, user, hello);
+    return node(name);
+  }
+  Node& node(const std::string& name) { return *state.find_node("default", name); }
+  JobId submit(std::vector<TaskSpec> tasks) {
+    JobSpec spec;
+    spec.pool = "lab";
+    spec.is_patient = true;
+    spec.tasks = std::move(tasks);
+    const auto made = on_submit(turn, user, spec, "");
+    EXPECT_TRUE(made) << made.error().what;
+    submitted[made->job.id] = effects.changes.jobs_new.back().spec;
+    return made->job.id;
+  }
+  // A job of one task, placed: its attempt.
+  Attempt& start(const TaskSpec& task) {
+    const JobId id = submit({task});
+    finish();
+    return *attempt(id);
+  }
+  Attempt* attempt(JobId id, std::uint32_t group = 0) {
+    Task* task = state.find_task({id, group, 0});
+    return task ? task->attempt.get() : nullptr;
+  }
+  const Job& job(JobId id) { return state.jobs.at(id); }
+
+  // ── what nodes say ──
+
+  void report(const std::string& name, Report report) {
+    report.number = ++reports[name];
+    on_report(turn, *node(name).session, report);
+  }
+  void started(const std::string& name, const AttemptKey& key, std::uint32_t rank = 0) {
+    Report said;
+    said.started.push_back({key, rank, 1, turn.now});
+    report(name, said);
+  }
+  void ended(const std::string& name, const AttemptKey& key, std::uint32_t rank = 0, int code = 0) {
+    ended(name, {.key = key, .rank = rank, .kind = ProcessEndKind::exited, .code = code});
+  }
+  void ended(const std::string& name, ProcessEnded end) {
+    end.started_at = end.ended_at = turn.now;
+    Report said;
+    said.ended.push_back(std::move(end));
+    report(name, said);
+  }
+  void prepared(const std::string& name, const AttemptKey& key) {
+    Report said;
+    said.prepared.push_back({.key = key, .ports = {4000}, .secret = "s"});
+    report(name, said);
+  }
+
+  // ── the turn ──
+
+  // The rest of the turn, as the controller runs it: what it would have saved and sent.
+  Effects finish() {
+    run_timers();
+    settle_unstarted(turn);
+    place_ready(turn);
+    settle_pools(turn);
+    run_timers();
+    EXPECT_FALSE(effects.store_problem);
+    EXPECT_EQ(broken_invariant(turn), "");
+    for (const JobId id : effects.ended_jobs) {
+      state.pool_of(state.jobs.at(id)).sharing.forget(id);
+      ended_jobs.emplace(id, state.jobs.at(id).record);
+      state.jobs.erase(id);
+    }
+    return std::exchange(effects, {});
+  }
+  Effects pass(Duration time) {
+    turn.now += time;
+    return finish();
+  }
+  std::map<JobId, JobRecord> ended_jobs;
+
+ private:
+  void run_timers() {
+    for (;;) {
+      for (Timer& timer : effects.timers) state.timers.insert(std::move(timer));
+      effects.timers.clear();
+      if (state.timers.empty() || state.timers.begin()->at > turn.now) return;
+      on_timer(turn, state.timers.extract(state.timers.begin()).value());
+    }
+  }
+};
+
+inline TaskSpec one_node(std::string name = "train") {
+  TaskSpec task;
+  task.name = std::move(name);
+  task.command = std::string("true");
+  return task;
+}
+inline TaskSpec gang(std::uint32_t nodes) {
+  TaskSpec task = one_node();
+  task.nodes = nodes;
+  return task;
+}
+
+// The nodes that are ordered to stop something, by name.
+inline std::vector<std::string> stopped(Bench& bench, const Effects& effects) {
+  std::vector<std::string> names;
+  for (const auto& [id, orders] : effects.orders)
+    if (!orders.stop.empty()) names.push_back(bench.state.nodes.at(id).record.name);
+  return names;
+}
+inline bool has_event(const Effects& effects, const std::string& kind) {
+  for (const EventRecord& event : effects.changes.events)
+    if (event.kind == kind) return true;
+  return false;
+}
+
+}  // namespace slipway::control

@@ -1,0 +1,556 @@
+#include "keeper/keeper.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/cores.h"
+#include "keeper/cgroup.h"
+#include "keeper/journal.h"
+#include "keeper/keeper_fixture.h"
+
+namespace slipway::keeper {
+namespace {
+
+using namespace std::chrono_literals;
+using Groups = TestKeeper::Groups;
+
+class KeeperTest : public ::testing::TestWithParam<Groups> {
+ protected:
+  TestKeeper keeper{GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(Trees, KeeperTest, ::testing::Values(Groups::used, Groups::forbidden),
+                         [](const auto& one) {
+                           return one.param == Groups::used ? "WithCgroups" : "Without";
+                         });
+
+TEST_P(KeeperTest, ExitCodesAndSignals) {
+  struct Row {
+    const char* script;
+    ProcessEndKind kind;
+    int code;
+  };
+  const Row rows[] = {
+      {"exit 0", ProcessEndKind::exited, 0},
+      {"exit 7", ProcessEndKind::exited, 7},
+      {"exit 255", ProcessEndKind::exited, 255},
+      {"kill -9 $$", ProcessEndKind::signalled, 9},
+      {"kill -TERM $$", ProcessEndKind::signalled, 15},
+  };
+  std::uint32_t index = 0;
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.script);
+    keeper.send(keeper.script(++index, row.script));
+    const ProcessStarted start = keeper.started();
+    EXPECT_EQ(start.key, attempt(index));
+    EXPECT_GT(start.pid, 0);
+    const ProcessEnded end = keeper.ended();
+    EXPECT_EQ(end.key, attempt(index));
+    EXPECT_EQ(end.kind, row.kind);
+    EXPECT_EQ(end.code, row.code);
+    EXPECT_EQ(end.started_at, start.time);
+    EXPECT_GE(end.ended_at, end.started_at);
+    EXPECT_GT(end.use.memory_peak, 0u);
+  }
+}
+
+TEST_P(KeeperTest, EnvironmentOfAProcess) {
+  StartRequest start =
+      keeper.script(1,
+                    "echo out; echo err >&2; pwd; cat; echo $GREETING $SLIPWAY_KEEPER;"
+                    "trap '' TERM; kill -0 $$; ls /proc/$$/fd | tr '\\n' ' '; cut -d' ' -f5,6 /proc/$$/stat");
+  start.processes[0].environment.push_back("GREETING=hello");
+  keeper.send(start);
+  const pid_t pid = static_cast<pid_t>(keeper.started().pid);
+  EXPECT_EQ(keeper.ended().code, 0);
+  const std::string out = *read_file(keeper.folder + "/task-1/stdout.txt");
+  EXPECT_NE(out.find("out\n" + keeper.folder + "/task-1/wd\nhello "), std::string::npos) << out;
+  EXPECT_NE(out.find(".1.0.1.1.0\n"), std::string::npos) << "marker <id>.<key>.<rank>: " << out;
+  EXPECT_NE(out.find("0 1 2 "), std::string::npos) << out;
+  EXPECT_NE(out.find(fmt::format("{} {}\n", pid, pid)), std::string::npos)
+      << "own group and session: " << out;
+  EXPECT_EQ(*read_file(keeper.folder + "/task-1/stderr.txt"), "err\n");
+  keeper.send(keeper.script(2, "cat /proc/self/status"));
+  keeper.started();
+  keeper.ended();
+  const std::string status = *read_file(keeper.folder + "/task-2/stdout.txt");
+  EXPECT_NE(status.find("SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000"), std::string::npos) << status;
+}
+
+TEST_P(KeeperTest, MovedCommandIsFoundAgain) {
+  const std::string first = keeper.folder + "/first", second = keeper.folder + "/second";
+  ASSERT_TRUE(make_folders(first) && make_folders(second));
+  std::uint32_t index = 0;
+  const auto send = [&] {
+    StartRequest start = keeper.command(++index, {"speak"});
+    std::erase_if(start.processes[0].environment,
+                  [](const std::string& variable) { return variable.starts_with("PATH="); });
+    start.processes[0].environment.push_back("PATH=" + first + ":" + second + ":/bin:/usr/bin");
+    keeper.send(start);
+  };
+  const auto said = [&] {
+    send();
+    keeper.started();
+    keeper.ended();
+    return *read_file(fmt::format("{}/task-{}/stdout.txt", keeper.folder, index));
+  };
+  ASSERT_TRUE(write_file_durably(second + "/speak", "#!/bin/sh\necho second\n", 0755));
+  EXPECT_EQ(said(), "second\n");
+  EXPECT_EQ(said(), "second\n");
+  ASSERT_EQ(::unlink((second + "/speak").c_str()), 0);
+  ASSERT_TRUE(write_file_durably(first + "/speak", "#!/bin/sh\necho first\n", 0755));
+  EXPECT_EQ(said(), "first\n");
+  ASSERT_EQ(::unlink((first + "/speak").c_str()), 0);
+  send();
+  EXPECT_NE(keeper.ended().detail.find("in no folder of PATH"), std::string::npos);
+}
+
+TEST_P(KeeperTest, HungSpawnDoesNotBlockOthers) {
+  const std::string pipe = keeper.folder + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0644), 0);
+  constexpr std::uint32_t stuck = 6;
+  for (std::uint32_t i = 1; i <= stuck; ++i) {
+    StartRequest start = keeper.command(i, {"/bin/true"});
+    start.processes[0].stdout_file = pipe;  // whoever opens it for writing waits for a reader
+    keeper.send(start);
+    keeper.send(keeper.command(100 + i, {"/bin/true"}));
+    EXPECT_EQ(keeper.started().key, attempt(100 + i));
+    EXPECT_EQ(keeper.ended().key, attempt(100 + i));
+  }
+  for (std::uint32_t i = 1; i <= stuck; ++i) {
+    keeper.send(StopRequest{attempt(i), std::chrono::seconds(0)});
+    EXPECT_EQ(keeper.started().key, attempt(i));
+    const ProcessEnded end = keeper.ended();
+    EXPECT_EQ(end.key, attempt(i));
+    EXPECT_EQ(end.kind, ProcessEndKind::signalled);
+  }
+}
+
+TEST_P(KeeperTest, StartFailuresAndWhetherTheyCountAgainstRetries) {
+  const std::string script = keeper.folder + "/no-interpreter";
+  ASSERT_TRUE(write_file_durably(script, "#!/no/such/thing\n", 0755).has_value());
+  const std::string plain = keeper.folder + "/plain";
+  ASSERT_TRUE(write_file_durably(plain, "echo hi\n", 0755).has_value());
+  const std::string not_executable = keeper.folder + "/not-executable";
+  ASSERT_TRUE(write_file_durably(not_executable, "#!/bin/sh\n", 0644).has_value());
+  struct Row {
+    const char* rule;
+    std::function<void(ProcessSpec&)> change;
+    bool counts_against_retries;
+    std::string says;
+  };
+  const Row rows[] = {
+      {"missing in the folder", [](auto& p) { p.argv = {"./train"}; }, true,
+       "cannot start ./train: No such file or directory (in folder " + keeper.folder},
+      {"missing in PATH", [](auto& p) { p.argv = {"no-such-command"}; }, true, "in no folder of PATH"},
+      {"missing interpreter", [&](auto& p) { p.argv = {script}; }, true, "interpreter"},
+      {"no first line", [&](auto& p) { p.argv = {plain}; }, true, "#!/bin/sh"},
+      {"not executable", [&](auto& p) { p.argv = {not_executable}; }, true, "chmod +x"},
+      {"a folder", [](auto& p) { p.argv = {"/tmp"}; }, true, "Permission denied"},
+      {"no command", [](auto& p) { p.argv = {}; }, true, "empty command"},
+      {"the user's folder is missing",
+       [](auto& p) { p.working_folder = "/no/such", p.own_working_folder = false; }, true,
+       "cannot enter folder /no/such: No such file or directory"},
+      {"our folder is missing", [](auto& p) { p.working_folder = "/no/such"; }, false, "cannot enter folder"},
+      {"our folder cannot be made", [](auto& p) { p.folders = {"/proc/no/such"}; }, false,
+       "cannot make folder /proc/no/such"},
+      {"our file cannot be made", [](auto& p) { p.stdout_file = "/proc/nothing"; }, false,
+       "cannot create /proc/nothing"},
+  };
+  std::uint32_t index = 0;
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.rule);
+    StartRequest start = keeper.command(++index, {"/bin/true"});
+    row.change(start.processes[0]);
+    keeper.send(start);
+    const ProcessEnded end = keeper.ended();
+    EXPECT_EQ(end.kind, ProcessEndKind::start_failed);
+    EXPECT_EQ(end.counts_against_retries, row.counts_against_retries);
+    EXPECT_NE(end.detail.find(row.says), std::string::npos) << end.detail;
+  }
+}
+
+TEST_P(KeeperTest, PrefetchedAttemptWaitsForCapacity) {
+  const auto behind = [&](StartRequest start) {
+    start.behind = true;
+    start.total = {.cores = 1000, .memory = 0, .gpus = 0};
+    return start;
+  };
+  keeper.send(keeper.script(1, "until [ -e go ]; do sleep 0.01; done"));
+  keeper.started();
+  keeper.send(behind(keeper.script(2, "exit 2")));
+  keeper.send(behind(keeper.command(3, {"no-such-command"})));
+  keeper.send(behind(keeper.script(4, "exit 4")));
+  keeper.send(behind(keeper.script(5, "exit 5")));
+  keeper.send(StopRequest{attempt(4), Duration(0)});
+  const ProcessEnded stopped = keeper.ended();
+  EXPECT_EQ(stopped.key, attempt(4));
+  EXPECT_EQ(stopped.kind, ProcessEndKind::not_started);
+  keeper.disconnect();
+  keeper.connect();  // as another agent would
+  EXPECT_EQ(keeper.list.waiting,
+            (std::vector<WaitingAttempt>{{attempt(2), {0}}, {attempt(3), {0}}, {attempt(5), {0}}}));
+  ASSERT_TRUE(write_file_durably(keeper.folder + "/task-1/wd/go", "").has_value());
+  EXPECT_EQ(keeper.ended().key, attempt(1));
+  for (const std::uint32_t index : {2u, 3u, 5u}) {
+    if (index != 3) keeper.started();
+    const ProcessEnded end = keeper.ended();
+    EXPECT_EQ(end.key, attempt(index)) << "in their order, and a failed start releases its capacity";
+    EXPECT_EQ(end.code, index == 3 ? 0 : static_cast<int>(index));
+  }
+}
+
+TEST_P(KeeperTest, ProcessesAreHeldToTheCoresTheyWereGranted) {
+  ASSERT_TRUE(keeper.list.cpu_limit == "cgroup" || keeper.list.cpu_limit == "affinity")
+      << keeper.list.cpu_limit;
+  EXPECT_FALSE(keeper.list.cpu_limit_reason.empty());
+  const bool in_group = keeper.list.cpu_limit == "cgroup";
+  const std::string all = in_group ? "max 100000" : std::to_string(usable_cores().size());
+  struct Row {
+    const char* rule;
+    Millicores granted;
+    bool limited;
+    std::string sees;
+  } const rows[] = {
+      {"one core", 1000, true, in_group ? "100000 100000" : "1"},
+      {"the same without a limit", 1000, false, all},
+      {"half a core: by quota or not at all", 500, true, in_group ? "50000 100000" : all},
+      {"what asks for none has no limit", 0, true, all},
+  };
+  const std::string show =
+      in_group ? "cat /sys/fs/cgroup/unified$(sed -n s/^0:://p /proc/self/cgroup)/cpu.max 2>/dev/null || "
+                 "cat /sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)/cpu.max"
+               : "nproc";
+  std::uint32_t index = 0;
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.rule);
+    StartRequest start = keeper.script(++index, show);
+    start.processes[0].resources.cores = row.granted;
+    start.cpu_limit = row.limited;
+    keeper.send(start);
+    keeper.started();
+    EXPECT_EQ(keeper.ended().code, 0);
+    EXPECT_EQ(read_file(fmt::format("{}/task-{}/stdout.txt", keeper.folder, index)).value(), row.sees + "\n");
+  }
+}
+
+TEST_P(KeeperTest, FoldersAreMadeWithTheirParents) {
+  StartRequest start = keeper.command(1, {"true"});
+  const std::string deep = keeper.folder + "/a/b/c/d";
+  start.processes[0].folders.push_back(deep);
+  keeper.send(start);
+  keeper.started();
+  EXPECT_EQ(keeper.ended().code, 0);
+  EXPECT_TRUE(std::filesystem::is_directory(deep));
+}
+
+TEST_P(KeeperTest, RepeatedStartDoesNothing) {
+  keeper.send(keeper.script(1, "echo once"));
+  keeper.send(keeper.script(1, "echo once"));
+  keeper.started();
+  keeper.ended();
+  keeper.send(keeper.script(1, "echo once"));
+  keeper.send(keeper.script(2, "true"));
+  EXPECT_EQ(keeper.started().key, attempt(2));
+  EXPECT_EQ(*read_file(keeper.folder + "/task-1/stdout.txt"), "once\n");
+}
+
+TEST_P(KeeperTest, StopEndsTheWholeTree) {
+  // Each writes its pid: a child, a grandchild, and one in a session of its own.
+  keeper.send(keeper.script(1,
+                            "sh -c 'echo $$ > $HERE/a; sleep 1000 & wait' & "
+                            "setsid sh -c 'echo $$ > $HERE/b; exec sleep 1000' & wait"));
+  const pid_t main = static_cast<pid_t>(keeper.started().pid);
+  const pid_t a = pid_in(keeper.folder + "/a");
+  const pid_t b = pid_in(keeper.folder + "/b");
+  keeper.send(StopRequest{attempt(1), 10s});
+  const ProcessEnded end = keeper.ended();
+  EXPECT_EQ(end.kind, ProcessEndKind::signalled);
+  EXPECT_EQ(end.code, SIGTERM);
+  for (const pid_t pid : {main, a, b}) EXPECT_FALSE(is_alive(pid));
+}
+
+TEST_P(KeeperTest, IgnoredSigtermIsKilledAfterTheGrace) {
+  keeper.send(keeper.script(1, "trap '' TERM; echo $$ > $HERE/ready; while :; do sleep 1000; done"));
+  keeper.started();
+  pid_in(keeper.folder + "/ready");
+  keeper.send(StopRequest{attempt(1), 50ms});
+  EXPECT_EQ(keeper.ended().code, SIGKILL);
+  keeper.send(keeper.script(2, "trap '' TERM; echo $$ > $HERE/ready2; while :; do sleep 1000; done"));
+  keeper.started();
+  pid_in(keeper.folder + "/ready2");
+  keeper.send(StopRequest{attempt(2), 1000s});
+  keeper.send(StopRequest{attempt(2), 0s});
+  EXPECT_EQ(keeper.ended().code, SIGKILL) << "a harder stop overrules a softer one";
+}
+
+TEST_P(KeeperTest, DaemonEndsWithItsProcess) {
+  // Double fork, own session, emptied environment; the first process ends by itself.
+  keeper.send(keeper.script(1,
+                            "(setsid env -i /bin/sh -c 'echo $$ > '$HERE'/daemon; exec /bin/sleep 1000' "
+                            ">/dev/null 2>&1 &); while ! [ -s $HERE/daemon ]; do sleep 0.01; done; exit 3"));
+  keeper.started();
+  const ProcessEnded end = keeper.ended();
+  EXPECT_EQ(end.kind, ProcessEndKind::exited);
+  EXPECT_EQ(end.code, 3);
+  EXPECT_FALSE(is_alive(pid_in(keeper.folder + "/daemon")));
+}
+
+TEST_P(KeeperTest, DaemonThatIgnoresSigtermIsKilled) {
+  StartRequest start = keeper.script(1,
+                                     "(setsid env -i /bin/sh -c 'trap \"\" TERM; echo $$ > '$HERE'/daemon; "
+                                     "while :; do /bin/sleep 1000; done' "
+                                     ">/dev/null 2>&1 &); while ! [ -s $HERE/daemon ]; do sleep 0.01; done");
+  start.stop_grace = 50ms;
+  keeper.send(start);
+  keeper.started();
+  EXPECT_EQ(keeper.ended().code, 0);
+  EXPECT_FALSE(is_alive(pid_in(keeper.folder + "/daemon")));
+}
+
+TEST_P(KeeperTest, DaemonOfAnotherProcessKeepsRunning) {
+  const std::string daemon =
+      "(setsid env -i /bin/sh -c 'echo $$ > '$HERE'/d{}; exec /bin/sleep 1000' >/dev/null 2>&1 &);"
+      "while ! [ -s $HERE/d{} ]; do sleep 0.01; done; ";
+  keeper.send(keeper.script(1, fmt::format(fmt::runtime(daemon), 1, 1) + "exec sleep 1000"));
+  keeper.started();
+  const pid_t first = pid_in(keeper.folder + "/d1");
+  keeper.send(keeper.script(2, fmt::format(fmt::runtime(daemon), 2, 2)));
+  keeper.started();
+  EXPECT_EQ(keeper.ended().key, attempt(2));
+  EXPECT_FALSE(is_alive(pid_in(keeper.folder + "/d2")));
+  EXPECT_TRUE(is_alive(first));
+  keeper.send(StopRequest{attempt(1), 10s});
+  keeper.ended();
+  EXPECT_FALSE(is_alive(first));
+}
+
+TEST_P(KeeperTest, ForkingTreeIsKilled) {
+  keeper.send(
+      keeper.script(1,
+                    "f() { (trap '' TERM; sleep 0.01; f) & }; i=0; "
+                    "while [ $i -lt 5 ]; do f; i=$((i+1)); done; echo $$ > $HERE/forking; wait; sleep 1000"));
+  keeper.started();
+  pid_in(keeper.folder + "/forking");
+  keeper.send(StopRequest{attempt(1), 20ms});
+  const ProcessEnded end = keeper.ended();
+  EXPECT_EQ(end.kind, ProcessEndKind::signalled);
+  keeper.send(keeper.script(2, "true"));
+  keeper.started();
+  EXPECT_EQ(keeper.ended().code, 0);
+}
+
+TEST_P(KeeperTest, AttemptOfSeveralProcesses) {
+  StartRequest start = keeper.script(1, "exit 1");
+  start.processes.push_back(keeper.script(1, "exit 2").processes[0]);
+  start.processes[1].rank = 1;
+  keeper.send(start);
+  std::multiset<std::pair<std::uint32_t, int>> ends;
+  for (int i = 0; i < 4; ++i) {
+    const auto message = keeper.next();
+    ASSERT_TRUE(message.has_value());
+    if (const auto* end = std::get_if<ProcessEnded>(&*message)) ends.emplace(end->rank, end->code);
+  }
+  EXPECT_EQ(ends, (std::multiset<std::pair<std::uint32_t, int>>{{0, 1}, {1, 2}}));
+}
+
+TEST_P(KeeperTest, ReconnectedAgentSeesEndsItMissed) {
+  keeper.send(keeper.script(1, "while ! [ -e $HERE/go ]; do sleep 0.01; done; exit 5"));
+  keeper.send(keeper.script(2, "exec sleep 1000"));
+  keeper.started();
+  keeper.started();
+  // The last words of a killed agent count: a whole order, and half of another.
+  std::string bytes;
+  append_frame(bytes, ToKeeper(keeper.script(3, "exit 6")));
+  std::string half;
+  append_frame(half, ToKeeper(keeper.script(4, "true")));
+  keeper.send_raw(bytes + half.substr(0, half.size() / 2));
+  keeper.disconnect();
+  ASSERT_TRUE(write_file_durably(keeper.folder + "/go", "").has_value());
+  std::set<std::uint32_t> ended;
+  ASSERT_TRUE(eventually([&] {
+    keeper.connect();
+    for (const ProcessEnded& end : keeper.list.ended) {
+      ended.insert(end.key.task.index);
+      EXPECT_EQ(end.code, end.key.task.index == 1 ? 5 : 6);
+    }
+    keeper.disconnect();
+    return ended.size() == 2;
+  }));
+  keeper.connect();
+  ASSERT_EQ(keeper.list.running.size(), 1u);
+  EXPECT_EQ(keeper.list.running[0].started.key, attempt(2));
+  EXPECT_EQ(keeper.list.running[0].resources.cores, 1000u);
+  keeper.send(ForgetRequest{{attempt(1), attempt(2), attempt(3)}});
+  keeper.disconnect();
+  keeper.connect();
+  EXPECT_TRUE(keeper.list.ended.empty());
+  EXPECT_EQ(keeper.list.running.size(), 1u) << "what runs is not forgotten";
+}
+
+TEST_P(KeeperTest, KilledKeeperEndsItsTrees) {
+  keeper.send(keeper.script(1, "exit 4"));
+  keeper.started();
+  keeper.ended();
+  keeper.send(keeper.script(2,
+                            "(setsid env -i /bin/sh -c 'echo $$ > '$HERE'/daemon; exec /bin/sleep 1000' "
+                            ">/dev/null 2>&1 &); echo $$ > $HERE/main; exec sleep 1000"));
+  keeper.started();
+  const pid_t main = pid_in(keeper.folder + "/main");
+  const pid_t daemon = pid_in(keeper.folder + "/daemon");
+  keeper.send(keeper.script(3, "true"));
+  keeper.started();
+  keeper.ended();
+  keeper.send(ForgetRequest{{attempt(3)}});
+  keeper.disconnect();
+  keeper.connect();
+  keeper.kill();
+  EXPECT_TRUE(eventually([&] { return !is_alive(main); })) << "dies with its parent";
+  keeper.start();
+  EXPECT_FALSE(is_alive(daemon)) << "ended before the new keeper listens";
+  EXPECT_TRUE(keeper.list.running.empty());
+  ASSERT_EQ(keeper.list.ended.size(), 2u);
+  EXPECT_EQ(keeper.list.ended[0].key, attempt(1));
+  EXPECT_EQ(keeper.list.ended[0].code, 4);
+  EXPECT_EQ(keeper.list.ended[1].key, attempt(2));
+  EXPECT_EQ(keeper.list.ended[1].kind, ProcessEndKind::lost);
+  EXPECT_FALSE(keeper.list.ended[1].counts_against_retries);
+}
+
+TEST_P(KeeperTest, SecondKeeperIsRefused) {
+  const pid_t second = ::fork();
+  if (second == 0) ::_exit(run_keeper({keeper.folder}));
+  int status = 0;
+  ::waitpid(second, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+}
+
+TEST_P(KeeperTest, MalformedFrameClosesTheConnectionOnly) {
+  keeper.send(keeper.script(1, "exec sleep 1000"));
+  keeper.started();
+  keeper.send_raw(std::string("\x05\x00\x00\x00\xff\xff\xff\xff\xff", 9));
+  EXPECT_EQ(keeper.next(), std::nullopt);
+  keeper.connect();
+  EXPECT_EQ(keeper.list.running.size(), 1u);
+}
+
+TEST_P(KeeperTest, QuitEndsAllProcessesAndRemovesFiles) {
+  keeper.send(keeper.script(1, "echo $$ > $HERE/main; exec sleep 1000"));
+  keeper.started();
+  const pid_t main = pid_in(keeper.folder + "/main");
+  const auto journal = read_journal(keeper.folder + "/keeper.journal");
+  ASSERT_TRUE(journal && *journal);
+  keeper.send(QuitRequest{});
+  EXPECT_EQ(keeper.wait(), 0);
+  EXPECT_FALSE(is_alive(main));
+  EXPECT_FALSE(std::filesystem::exists(keeper.folder + "/keeper.journal"));
+  for (const std::string& folder : (*journal)->header.cgroups) EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+TEST_P(KeeperTest, ManyShortProcesses) {
+  constexpr std::uint32_t count = 300;
+  for (std::uint32_t index = 0; index < count; ++index) keeper.send(keeper.command(index, {"/bin/true"}));
+  std::set<std::uint32_t> ended;
+  while (ended.size() < count) {
+    const auto message = keeper.next();
+    ASSERT_TRUE(message.has_value());
+    if (const auto* end = std::get_if<ProcessEnded>(&*message)) {
+      EXPECT_EQ(end->code, 0);
+      EXPECT_TRUE(ended.insert(end->key.task.index).second) << "reported once";
+    }
+  }
+}
+
+TEST_P(KeeperTest, FolderOfATaskThatWroteNothingIsReused) {
+  const auto inode = [](const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+  };
+  const auto run = [this](std::uint32_t index, const std::string& script) {
+    keeper.send(keeper.script(index, script));
+    keeper.started();
+    EXPECT_EQ(keeper.ended().code, 0);
+  };
+  const auto task = [this](int index) { return keeper.folder + "/task-" + std::to_string(index); };
+  run(1, "true");
+  const auto first = inode(task(1) + "/wd");
+  ASSERT_NE(first, 0u);
+  run(2, "pwd; echo here > file; test -e ../../task-2/stdout.txt && ! test -e ../../task-1");
+  EXPECT_EQ(inode(task(2) + "/wd"), first);
+  EXPECT_EQ(read_file(task(2) + "/stdout.txt"), task(2) + "/wd\n");
+  EXPECT_EQ(read_file(task(2) + "/wd/file"), "here\n");
+  run(3, "true");
+  EXPECT_NE(inode(task(3) + "/wd"), first) << "what was written to stays with its task";
+  EXPECT_EQ(read_file(task(2) + "/wd/file"), "here\n");
+  EXPECT_TRUE(eventually([&] { return inode(task(3)) == 0; })) << "an idle keeper removes it";
+}
+
+// Whatever the keeper was about to do with a folder: another keeper hands out none that a task has.
+TEST_P(KeeperTest, KilledKeeperHandsOutNoFolderTwice) {
+  keeper.send(keeper.command(1, {"/bin/true"}));
+  keeper.started();
+  keeper.ended();
+  keeper.send(keeper.script(2, "echo $$ > $HERE/two; exec sleep 1000"));  // in the folder of the first
+  const pid_t pid = pid_in(keeper.folder + "/two");
+  keeper.kill();
+  keeper.start();
+  EXPECT_TRUE(eventually([&] { return !is_alive(pid); }));
+  keeper.send(keeper.script(3, "echo three"));
+  keeper.started();
+  EXPECT_EQ(keeper.ended().code, 0);
+  EXPECT_EQ(read_file(keeper.folder + "/task-2/stdout.txt"), "") << "of the task that was lost";
+  EXPECT_EQ(read_file(keeper.folder + "/task-3/stdout.txt"), "three\n");
+}
+
+TEST(KeeperMemory, LimitIsEnforcedOrSaid) {
+  TestKeeper keeper(Groups::used);
+  const bool no_limits =
+      std::any_of(keeper.list.notes.begin(), keeper.list.notes.end(),
+                  [](const std::string& note) { return note.starts_with("no memory limits"); });
+  if (no_limits) GTEST_SKIP() << "this machine does not allow memory limits, and the keeper says so";
+  StartRequest hungry = keeper.script(1, "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done");
+  hungry.processes[0].resources.memory = 32 << 20;
+  keeper.send(hungry);
+  keeper.started();
+  const ProcessEnded end = keeper.ended();
+  EXPECT_EQ(end.kind, ProcessEndKind::signalled);
+  EXPECT_EQ(end.code, SIGKILL);
+  EXPECT_EQ(end.detail, "it used more than its memory limit of 32 MiB");
+  StartRequest modest = keeper.script(2, "kill -9 $$");
+  modest.processes[0].resources.memory = 64 << 20;
+  keeper.send(modest);
+  keeper.started();
+  EXPECT_EQ(keeper.ended().detail, "") << "killed by somebody else";
+}
+
+TEST(KeeperSocket, WorksInAFolderWithALongPath) {
+  TemporaryFolder base;
+  TestKeeper keeper(Groups::used, base.path + "/" + std::string(200, 'x'));
+  keeper.send(keeper.command(1, {"true"}));
+  keeper.started();
+  EXPECT_EQ(keeper.ended().code, 0);
+}
+
+TEST(KeeperFullDisk, NothingStartsWithoutAJournaledIntent) {
+  // A file size limit stands in for the full disk: the journal cannot grow, and neither can anything else.
+  TestKeeper keeper(Groups::forbidden);
+  keeper.send(keeper.script(1, "true"));
+  keeper.started();
+  keeper.ended();
+  const auto size = std::filesystem::file_size(keeper.folder + "/keeper.journal");
+  const rlimit full{size, size};
+  ASSERT_EQ(::prlimit(keeper.pid, RLIMIT_FSIZE, &full, nullptr), 0);
+  keeper.send(keeper.script(2, "true"));
+  const auto message = keeper.next();
+  ASSERT_TRUE(message && std::holds_alternative<ProcessEnded>(*message));
+  const ProcessEnded& end = std::get<ProcessEnded>(*message);
+  EXPECT_EQ(end.kind, ProcessEndKind::start_failed);
+  EXPECT_FALSE(end.counts_against_retries);
+  EXPECT_NE(end.detail.find("keeper.journal"), std::string::npos) << end.detail;
+}
+
+}  // namespace
+}  // namespace slipway::keeper

@@ -1,0 +1,185 @@
+// Reading jobs, events, histories, folders and datastores.
+#include "store/sqlite_reads.h"
+
+#include <fmt/format.h>
+
+#include "store/rows.h"
+#include "wire/job_file.h"
+#include "wire/pool.h"
+
+namespace slipway::store {
+
+SqliteReads::~SqliteReads() {
+  if (is_reading_) end();
+}
+
+Result<void> SqliteReads::begin() {
+  if (gate_) gate_->enter();
+  auto begun = db_.execute("BEGIN");
+  is_reading_ = begun.has_value();
+  if (!begun && gate_) gate_->leave();
+  return begun;
+}
+
+void SqliteReads::end() {
+  is_reading_ = false;
+  (void)db_.execute("COMMIT");  // nothing was written: there is nothing that could fail to be kept
+  if (gate_) gate_->leave();
+}
+
+Result<UsageMeter> SqliteReads::job_usage(JobId job) {
+  Statement ask = db_.prepare("SELECT usage FROM job_usage WHERE job = ?");
+  auto usage =
+      first_row<std::string>(ask.bind(job.value()), [](const Statement& row) { return row.text(0); });
+  if (!usage) return fail(usage.error());
+  return *usage ? UsageMeter::parse(**usage).value_or(UsageMeter{}) : UsageMeter{};
+}
+
+Result<JobSpec> SqliteReads::job_spec(JobId id, std::uint32_t tasks_max) {
+  auto record = job(id);
+  if (!record) return fail(record.error());
+  if (!*record) return fail(ErrorCode::not_found, fmt::format("there is no {}", to_string(id)));
+  JobSpec spec;
+  spec.name = (*record)->name;
+  spec.pool = (*record)->pool;
+  spec.priority = (*record)->priority;
+  spec.max_parallel_tasks = (*record)->max_parallel_tasks;
+  spec.max_nodes = (*record)->max_nodes;
+  spec.source = (*record)->source;
+  Statement head = db_.prepare("SELECT environment FROM jobs WHERE id = ?");
+  auto environment =
+      first_row<std::string>(head.bind(id.value()), [](const Statement& row) { return row.text(0); });
+  if (!environment) return fail(environment.error());
+  spec.environment = unpack_environment(environment->value_or(""));
+  Statement ask = db_.prepare("SELECT spec FROM task_specs WHERE job = ? ORDER BY grp LIMIT ?");
+  auto tasks = rows<std::string>(ask.bind(id.value()).bind(tasks_max),
+                                 [](const Statement& row) { return row.text(0); });
+  if (!tasks) return fail(tasks.error());
+  for (const std::string& text : *tasks) {
+    auto task = wire::parse_task_spec(text);
+    if (!task) return fail(task.error());
+    spec.tasks.push_back(std::move(*task));
+  }
+  return spec;
+}
+
+Result<std::optional<JobRecord>> SqliteReads::job(JobId id) {
+  Statement ask = db_.prepare("SELECT * FROM jobs WHERE id = ?");
+  return first_row<JobRecord>(ask.bind(id.value()), job_from);
+}
+
+Result<std::optional<JobId>> SqliteReads::job_by_key(const std::string& workspace, const std::string& key) {
+  Statement ask = db_.prepare("SELECT id FROM jobs WHERE workspace = ? AND idempotency_key = ?");
+  return first_row<JobId>(ask.bind(workspace).bind(key),
+                          [](const Statement& row) { return JobId{large(row, 0)}; });
+}
+
+Result<std::vector<JobRecord>> SqliteReads::jobs(const control::JobQuery& query) {
+  if (!query.tag.first.empty()) {
+    Statement tagged = db_.prepare(
+        "SELECT jobs.* FROM job_tags CROSS JOIN jobs ON jobs.id = job_tags.job WHERE job_tags.name = ?1 AND "
+        "job_tags.value = ?2 AND job_tags.job > ?3 AND jobs.workspace = ?4 AND (?5 < 0 OR state = ?5) ORDER "
+        "BY "
+        "job_tags.job LIMIT ?6");
+    tagged.bind(query.tag.first)
+        .bind(query.tag.second)
+        .bind(query.after ? query.after->value() : 0)
+        .bind(query.workspace)
+        .bind(query.state ? static_cast<int>(*query.state) : -1)
+        .bind(query.limit);
+    return rows<JobRecord>(tagged, job_from);
+  }
+  // Two shapes of one query, so that each has its index.
+  Statement ask = query.name.empty()
+                      ? db_.prepare(
+                            "SELECT * FROM jobs WHERE workspace = ?1 AND id < ?2 AND (?3 < 0 OR state = ?3) "
+                            "ORDER BY id DESC LIMIT ?4")
+                      : db_.prepare(
+                            "SELECT * FROM jobs INDEXED BY jobs_by_name WHERE workspace = ?1 AND id < ?2 AND "
+                            "(?3 < 0 OR state = ?3) AND name = ?5 ORDER BY id DESC LIMIT ?4");
+  ask.bind(query.workspace)
+      .bind(query.before ? static_cast<std::int64_t>(query.before->value()) : INT64_MAX)
+      .bind(query.state ? static_cast<int>(*query.state) : -1)
+      .bind(query.limit);
+  if (!query.name.empty()) ask.bind(query.name);
+  return rows<JobRecord>(ask, job_from);
+}
+
+Result<std::optional<JobRecord>> SqliteReads::job_by_tag(const std::string& workspace,
+                                                         const std::string& name, const std::string& value) {
+  Statement ask = db_.prepare(
+      "SELECT jobs.* FROM job_tags CROSS JOIN jobs ON jobs.id = job_tags.job WHERE job_tags.name = ? AND "
+      "job_tags.value = ? AND jobs.workspace = ? ORDER BY job_tags.job DESC LIMIT 1");
+  return first_row<JobRecord>(ask.bind(name).bind(value).bind(workspace), job_from);
+}
+
+Result<std::vector<std::string>> SqliteReads::sources() {
+  Statement ask = db_.prepare("SELECT DISTINCT source FROM jobs WHERE source <> ''");
+  return rows<std::string>(ask, [](const Statement& row) { return row.text(0); });
+}
+
+Result<std::vector<std::pair<JobState, std::uint64_t>>> SqliteReads::job_counts(
+    const std::string& workspace) {
+  Statement ask = db_.prepare("SELECT state, count(*) FROM jobs WHERE workspace = ? GROUP BY state");
+  return rows<std::pair<JobState, std::uint64_t>>(ask.bind(workspace), [](const Statement& row) {
+    return std::pair(static_cast<JobState>(row.integer(0)), large(row, 1));
+  });
+}
+
+Result<std::vector<EventRecord>> SqliteReads::events(const control::EventQuery& query) {
+  Statement ask =
+      query.job
+          ? db_.prepare(
+                "SELECT * FROM events WHERE workspace = ?1 AND id > ?2 AND job = ?4 ORDER BY id LIMIT ?3")
+          : db_.prepare("SELECT * FROM events WHERE workspace = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
+  ask.bind(query.workspace).bind(query.after).bind(query.limit);
+  if (query.job) ask.bind(query.job->value());
+  return rows<EventRecord>(ask, event_from);
+}
+
+Result<std::vector<PoolMoment>> SqliteReads::pool_history(const std::string& workspace,
+                                                          const std::string& pool, std::uint32_t limit) {
+  Statement ask = db_.prepare(
+      "SELECT moment FROM (SELECT id, moment FROM pool_history WHERE workspace = ? AND pool = ? "
+      "ORDER BY id DESC LIMIT ?) ORDER BY id");
+  std::optional<Error> damaged;
+  auto moments = rows<PoolMoment>(ask.bind(workspace).bind(pool).bind(limit), [&](const Statement& row) {
+    auto moment = wire::parse_pool_moment(row.text(0));
+    if (!moment) {
+      damaged = moment.error();
+      return PoolMoment{};
+    }
+    moment->workspace = workspace;
+    moment->pool = pool;
+    return *moment;
+  });
+  if (damaged) return fail(*damaged);
+  return moments;
+}
+
+Result<std::optional<FolderRecord>> SqliteReads::folder(const std::string& workspace,
+                                                        const std::string& path) {
+  Statement ask = db_.prepare("SELECT * FROM folders WHERE workspace = ? AND path = ?");
+  return first_row<FolderRecord>(ask.bind(workspace).bind(path), folder_from);
+}
+
+Result<std::vector<FolderRecord>> SqliteReads::folders(const std::string& workspace,
+                                                       const std::string& prefix) {
+  const std::string past = prefix + "\xff";  // above every text that begins so: no UTF-8 has this byte
+  Statement ask =
+      db_.prepare("SELECT * FROM folders WHERE workspace = ? AND path >= ? AND path < ? ORDER BY path");
+  return rows<FolderRecord>(ask.bind(workspace).bind(prefix).bind(past), folder_from);
+}
+
+Result<std::optional<DatastoreRecord>> SqliteReads::datastore(const std::string& workspace,
+                                                              const std::string& name) {
+  Statement ask = db_.prepare("SELECT * FROM datastores WHERE workspace = ? AND name = ?");
+  return first_row<DatastoreRecord>(ask.bind(workspace).bind(name), datastore_from);
+}
+
+Result<std::vector<DatastoreRecord>> SqliteReads::datastores(const std::string& workspace) {
+  Statement ask = db_.prepare("SELECT * FROM datastores WHERE workspace = ? ORDER BY name");
+  return rows<DatastoreRecord>(ask.bind(workspace), datastore_from);
+}
+
+}  // namespace slipway::store

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "api/service.h"
+
+namespace slipway::test {
+namespace {
+
+constexpr const char* pool_body = R"({"name":"p","nodes":0,"provisioner":"none"})";
+
+TEST(JobRoutes, UnknownSourceIsRefusedAtSubmit) {
+  Service service;
+  ASSERT_EQ(service.ask("POST", "/v1/pools", R"({"name":"p","nodes":1})").status, 201);
+  const std::string hash(64, 'a');
+  const Answer answer = service.ask("POST", "/v1/jobs", job_body("j", R"("source":")" + hash + R"(",)"));
+  EXPECT_EQ(answer.status, 400) << answer.body;
+  EXPECT_EQ(service.get("/v1/jobs").size("items"), 0u);
+}
+
+TEST(JobRoutes, ReadsAndWrites) {
+  Service service;
+  ASSERT_EQ(service.ask("POST", "/v1/pools", pool_body).status, 201);
+  const std::string one = job_body("one");
+  const RouteRow rows[] = {
+      {"nobody without a token", "GET", "/v1/jobs", "", "", 401},
+      {"a viewer may not submit", "POST", "/v1/jobs", one.c_str(), "viewer", 403, "code", "denied"},
+      {"a node's token may not read", "GET", "/v1/jobs", "", "node", 403},
+      {"a member submits", "POST", "/v1/jobs", one.c_str(), "member", 201, "id", "job_1"},
+      {"what is not JSON", "POST", "/v1/jobs", "{", "member", 400, "code", "invalid"},
+      {"a viewer reads it at once", "GET", "/v1/jobs/job_1", "", "viewer", 200, "state", "queued"},
+      {"also by its name", "GET", "/v1/jobs/one", "", "viewer", 200, "id", "job_1"},
+      {"with what it was submitted as", "GET", "/v1/jobs/job_1", "", "viewer", 200, "spec.tasks.0.name",
+       "main"},
+      {"another workspace does not see it", "GET", "/v1/jobs/job_1", "", "other", 404, "code", "not_found"},
+      {"one that is not there", "GET", "/v1/jobs/job_7", "", "viewer", 404},
+      {"its tasks", "GET", "/v1/jobs/job_1/tasks", "", "viewer", 200, "items.0.name", "main"},
+      {"a task", "GET", "/v1/jobs/job_1/tasks/main", "", "viewer", 200, "state", "queued"},
+      {"a task that is not there", "GET", "/v1/jobs/job_1/tasks/other", "", "viewer", 404},
+      {"no attempt yet", "GET", "/v1/jobs/job_1/tasks/main/attempts/1", "", "viewer", 404},
+      {"why it waits", "GET", "/v1/jobs/job_1/why", "", "viewer", 200, "job", "job_1"},
+      {"where its time went", "GET", "/v1/jobs/job_1/usage", "", "viewer", 200},
+      {"the queue", "GET", "/v1/queue", "", "viewer", 200, "items.0.job", "job_1"},
+      {"the queue of no pool", "GET", "/v1/queue?pool=x", "", "viewer", 404},
+      {"a state that is none", "GET", "/v1/jobs?state=odd", "", "viewer", 400},
+      {"a page of nothing", "GET", "/v1/jobs?limit=0", "", "viewer", 400},
+      {"a page after nothing", "GET", "/v1/jobs?after=x", "", "viewer", 400},
+      {"a viewer may not cancel", "POST", "/v1/jobs/job_1/cancel", "{}", "viewer", 403},
+      {"resubmitted", "POST", "/v1/jobs/job_1/resubmit", "", "member", 201, "id", "job_2"},
+      {"cancelled", "POST", "/v1/jobs/job_1/cancel", "{}", "member", 200},
+      {"and seen as such", "GET", "/v1/jobs/job_1", "", "viewer", 200, "state", "cancelled"},
+      {"waited for", "GET", "/v1/jobs/job_1/wait?timeout=5", "", "viewer", 200, "state", "cancelled"},
+      {"its end explained", "GET", "/v1/jobs/job_1/why", "", "viewer", 200, "state", "cancelled"},
+      {"a live one is not deleted", "DELETE", "/v1/jobs/job_2", "", "member", 409, "code", "conflict"},
+      {"an ended one is", "DELETE", "/v1/jobs/job_1", "", "member", 204},
+      {"and is gone", "GET", "/v1/jobs/job_1", "", "viewer", 404},
+      {"a path that is none", "GET", "/v1/jobz", "", "viewer", 404},
+      {"a method that is none", "PUT", "/v1/jobs", "", "member", 405},
+  };
+  for (const RouteRow& row : rows) check(service, row);
+}
+
+TEST(JobRoutes, PagesCoverAllJobsNewestFirst) {
+  Service service;
+  ASSERT_EQ(service.ask("POST", "/v1/pools", pool_body).status, 201);
+  for (int i = 0; i < 5; ++i)
+    ASSERT_EQ(service.ask("POST", "/v1/jobs", job_body(fmt::format("j{}", i))).status, 201);
+  std::vector<std::string> seen;
+  std::string target = "/v1/jobs?limit=2";
+  for (int page = 0; page < 9; ++page) {
+    const Answer answer = service.get(target);
+    for (std::size_t i = 0; i < answer.size("items"); ++i)
+      seen.push_back(answer.at(fmt::format("items.{}.id", i)));
+    const std::string next = answer.at("next");
+    if (next.empty() || next == "null" || next == "(none)") break;
+    target = "/v1/jobs?limit=2&after=" + next;
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"job_5", "job_4", "job_3", "job_2", "job_1"}));
+}
+
+TEST(JobRoutes, PagesOfTasksAndAttempts) {
+  Service service;
+  ASSERT_EQ(service.ask("POST", "/v1/pools", pool_body).status, 201);
+  service.connect("n1", "p");
+  const Answer submitted = service.ask(
+      "POST", "/v1/jobs",
+      R"({"name":"s","tasks":[{"name":"a","command":["true"]},{"name":"w","count":6,"command":["true"]}]})");
+  ASSERT_EQ(submitted.status, 201) << submitted.body;
+  const Answer tasks = service.get("/v1/jobs/job_1/tasks?limit=4");
+  EXPECT_EQ(tasks.size("items"), 4u);
+  EXPECT_EQ(tasks.at("items.0.nodes.0"), "n1") << tasks.body;
+  EXPECT_EQ(tasks.at("next"), "w[2]");
+  EXPECT_EQ(service.get("/v1/jobs/job_1/tasks?limit=4&after=w[2]").size("items"), 3u);
+  const Answer attempts = service.get("/v1/jobs/job_1/attempts");
+  EXPECT_GE(attempts.size("items"), 1u);
+
+  EXPECT_EQ(service.get("/v1/jobs/job_1/attempts?after=x").status, 400);
+}
+
+TEST(JobRoutes, AReadAfterAnAnswerSeesTheChange) {
+  Service service;
+  for (int i = 0; i < 50; ++i) {
+    const std::string name = fmt::format("p{}", i);
+    ASSERT_EQ(service.ask("POST", "/v1/pools", R"({"name":")" + name + R"(","nodes":0,"provisioner":"none"})")
+                  .status,
+              201);
+    ASSERT_EQ(service.get("/v1/pools/" + name, "viewer").status, 200) << name;
+  }
+}
+
+}  // namespace
+}  // namespace slipway::test

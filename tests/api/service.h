@@ -1,0 +1,85 @@
+#pragma once
+// The API over a real control loop and the memory store, without sockets: a test hands in a request as a
+// value and gets the answer as one.
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "api/api.h"
+#include "store/memory.h"
+#include "wire/document.h"
+
+namespace slipway::test {
+
+struct Answer {
+  int status = 0;
+  net::Headers headers;
+  std::string body;
+
+  std::string header(std::string_view name) const { return net::find_header(headers, name).value_or(""); }
+  // A field of a JSON body by its path, `items.0.name`, as text; "(none)" where there is none.
+  std::string at(std::string_view path) const;
+  std::size_t size(std::string_view path) const;  // of a list, or 0
+};
+
+class Service {
+ public:
+  explicit Service(const control::InboxLimits& limits = {});
+  ~Service();
+
+  // A query follows the path: ask("GET", "/v1/jobs?limit=2", ...).
+  Answer ask(const std::string& method, const std::string& target, const std::string& body = {},
+             const std::string& token = "admin", net::Headers headers = {});
+  Answer get(const std::string& target, const std::string& token = "admin") {
+    return ask("GET", target, {}, token);
+  }
+  // A node that says hello and takes orders, but runs nothing.
+  SessionId connect(const std::string& node, const std::string& pool);
+  void report(SessionId session, Report report);
+  void in_turn(const std::function<void(control::Controller&)>& work);  // and waits until it is saved
+
+  const std::string& data() const { return data_; }
+  store::MemoryStore& store() { return *store_; }
+  control::Loop& control() { return *control_; }
+  api::Api& api() { return *api_; }
+
+ private:
+  struct Effects final : control::OutputHandler {
+    net::Loop* loop = nullptr;
+    api::Api* api = nullptr;
+    void carry_out(control::Outputs outputs, const control::Controller&) override;
+    void cut_all_sessions(const std::string& why) override;
+  };
+
+  SystemClock clock_;
+  std::string data_;
+  std::unique_ptr<store::MemoryStore> store_;
+  net::Loop loop_;
+  Effects effects_;
+  std::unique_ptr<control::Loop> control_;
+  std::unique_ptr<api::Api> api_;
+  std::uint64_t session_last_ = 1'000'000;
+  std::map<SessionId, std::uint64_t> reports_;
+  std::jthread thread_;
+};
+
+// A job of one task that runs `true`; `more` is put in front of its other fields.
+std::string job_body(const std::string& name, const std::string& more = {});
+
+// A request and what it answers; `field` is looked for in a JSON body.
+struct RouteRow {
+  const char* rule;
+  const char* method;
+  const char* target;
+  const char* body;
+  const char* token;
+  int status;
+  const char* field = nullptr;
+  const char* value = nullptr;
+};
+// The status, the field, and that a refusal is problem+json with a detail.
+void check(Service& service, const RouteRow& row);
+
+}  // namespace slipway::test
