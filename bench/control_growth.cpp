@@ -51,9 +51,9 @@ class DroppingStore final : public control::Store {  // the store in memory, wit
   std::unique_ptr<store::MemoryStore> kept_;
 };
 
-class World {
+class Cluster {
  public:
-  World(std::uint32_t nodes, DroppingStore& store) : store_(store) {
+  Cluster(std::uint32_t nodes, DroppingStore& store) : store_(store) {
     control::Settings settings;
     settings.machine.total = {.cores = 64'000, .memory = 64ull << 30, .gpus = 0};
     auto loaded = control::Controller::load(store_, settings, 1, now_);
@@ -153,11 +153,11 @@ int main(int argc, char** argv) {
     const auto tasks = static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10));
     DroppingStore store;
     store.keep_all = keep;
-    World world(nodes, store);
+    Cluster cluster(nodes, store);
     // Small ones several times, so that all are measured on a heap as used.
     const std::uint32_t repeats = tasks < 10'000 ? 10'000 / tasks : 1;
     const double begin = cpu_seconds();
-    for (std::uint32_t round = 0; round < repeats; ++round) world.run(tasks);
+    for (std::uint32_t round = 0; round < repeats; ++round) cluster.run(tasks);
     std::printf("%u %.4f\n", tasks, (cpu_seconds() - begin) / tasks / repeats * 1e6);
     std::fflush(stdout);
   }

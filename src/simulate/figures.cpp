@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "simulate/cluster_simulation.h"
 #include "simulate/figures.h"
-#include "simulate/world.h"
 
 namespace slipway::simulate {
 namespace {
@@ -80,7 +80,7 @@ void sum_up(const Accounts& accounts, SimulationFigures& figures) {
   add_shares(figures.all);
 }
 
-SimulationFigures World::figures() {
+SimulationFigures ClusterSimulation::figures() {
   for (std::uint32_t id = 0; id < nodes_.size(); ++id) {
     for (const Part& part : nodes_[id].parts) account(part, true, true);  // cut off here, not lost
     nodes_[id].parts.clear();

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simulate/cluster_simulation.h"
 #include "simulate/distribution.h"
-#include "simulate/world.h"
 
 namespace slipway::simulate {
 namespace {
@@ -15,7 +15,7 @@ enum : std::uint64_t { for_arrivals = 1, for_duration = 2, for_failure = 3 };
 
 }  // namespace
 
-void World::prepare_streams() {
+void ClusterSimulation::prepare_streams() {
   streams_.resize(simulation_.jobs.size());
   for (std::uint32_t j = 0; j < simulation_.jobs.size(); ++j) {
     const SimulatedJob& job = simulation_.jobs[j];
@@ -25,13 +25,13 @@ void World::prepare_streams() {
     const std::vector<TaskSpec>& tasks = job.spec.tasks;
     if (std::any_of(tasks.begin(), tasks.end(),
                     [](const TaskSpec& task) { return !task.depends_on.empty(); })) {
-      std::unordered_map<std::string, std::uint32_t> places;
-      for (std::uint32_t g = 0; g < tasks.size(); ++g) places[tasks[g].name] = g;
+      std::unordered_map<std::string, std::uint32_t> group_by_name;
+      for (std::uint32_t g = 0; g < tasks.size(); ++g) group_by_name[tasks[g].name] = g;
       stream.dependents.resize(tasks.size());
       stream.dependencies.resize(tasks.size());
       for (std::uint32_t g = 0; g < tasks.size(); ++g)
         for (const std::string& name : tasks[g].depends_on) {
-          stream.dependents[places.at(name)].push_back(g);
+          stream.dependents[group_by_name.at(name)].push_back(g);
           ++stream.dependencies[g];
         }
     }
@@ -39,7 +39,7 @@ void World::prepare_streams() {
   }
 }
 
-void World::plan_next(std::uint32_t j) {
+void ClusterSimulation::plan_next(std::uint32_t j) {
   const SimulatedJob& job = simulation_.jobs[j];
   Stream& stream = streams_[j];
   if (stream.next < job.at.size()) {
@@ -56,7 +56,7 @@ void World::plan_next(std::uint32_t j) {
   plan(stream.last, Kind::arrive, j);
 }
 
-void World::arrive(std::uint32_t j) {
+void ClusterSimulation::arrive(std::uint32_t j) {
   const SimulatedJob& job = simulation_.jobs[j];
   Stream& stream = streams_[j];
   --arrivals_planned_;
@@ -77,7 +77,7 @@ void World::arrive(std::uint32_t j) {
   plan_next(j);
 }
 
-void World::group_done(JobId id, std::uint32_t group) {
+void ClusterSimulation::group_done(JobId id, std::uint32_t group) {
   const auto found = arrived_.find(id);
   if (found == arrived_.end() || found->second.waits_for.empty()) return;
   Arrived& arrived = found->second;
@@ -85,11 +85,11 @@ void World::group_done(JobId id, std::uint32_t group) {
     if (--arrived.waits_for[dependent] == 0) arrived.ready[dependent] = now_;
 }
 
-const SimulatedTask& World::task_of(const TaskRef& ref) const {
+const SimulatedTask& ClusterSimulation::task_of(const TaskRef& ref) const {
   return simulation_.jobs[arrived_.at(ref.job).job].tasks[ref.group];
 }
 
-World::Trial World::trial_of(const AttemptKey& key) {
+ClusterSimulation::Trial ClusterSimulation::trial_of(const AttemptKey& key) {
   const Arrived& arrived = arrived_.at(key.task.job);
   const SimulatedTask& task = simulation_.jobs[arrived.job].tasks[key.task.group];
   Trial trial;
@@ -117,7 +117,7 @@ World::Trial World::trial_of(const AttemptKey& key) {
   return trial;
 }
 
-void World::note_start(const AttemptKey& key) {
+void ClusterSimulation::note_start(const AttemptKey& key) {
   if (key.attempt != 1) return;
   const Arrived& arrived = arrived_.at(key.task.job);
   const SimulatedJob& job = simulation_.jobs[arrived.job];
@@ -127,7 +127,7 @@ void World::note_start(const AttemptKey& key) {
       .waits.push_back(static_cast<float>(seconds(now_ - ready)));
 }
 
-void World::note_own_end(const AttemptKey& key, int exit_code) {
+void ClusterSimulation::note_own_end(const AttemptKey& key, int exit_code) {
   if (exit_code == 0)
     progress_.erase(key.task);
   else

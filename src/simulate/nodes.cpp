@@ -1,11 +1,11 @@
-// Nodes of a simulation: they come up, do as they are told, end what they run when its time is over, and go.
+// Nodes of a simulation: they boot, apply orders, end processes when their time is over, and shut down.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "simulate/cluster_simulation.h"
 #include "simulate/distribution.h"
-#include "simulate/world.h"
 
 namespace slipway::simulate {
 namespace {
@@ -15,26 +15,26 @@ enum : std::uint64_t { for_node = 4 };
 
 }  // namespace
 
-std::uint32_t World::add_node(const std::string& name, std::uint32_t pool, NodeId id) {
-  const auto place = static_cast<std::uint32_t>(nodes_.size());
+std::uint32_t ClusterSimulation::add_node(const std::string& name, std::uint32_t pool, NodeId id) {
+  const auto index = static_cast<std::uint32_t>(nodes_.size());
   Node& node = nodes_.emplace_back();
   node.name = name;
   node.pool = pool;
-  // Names come again when a node has gone, numbers do not.
+  // Names are used again when a node is gone, ids are not.
   node.random = Random(mixed({simulation_.seed, for_node, hashed(name), id.value()}));
-  return place;
+  return index;
 }
 
-void World::follow_wanted_nodes() {
+void ClusterSimulation::provision_nodes() {
   for (const std::uint32_t id : std::exchange(wanted_, {})) {
     Node& node = nodes_[id];
     node.is_coming = true;
-    plan(after(draw(simulation_.pools[node.pool].start_up, node.random)), Kind::boot, id, node.life);
+    plan(after(draw(simulation_.pools[node.pool].start_up, node.random)), Kind::boot, id, node.instance);
   }
   for (const std::uint32_t id : std::exchange(unwanted_, {})) shut_down(id);
 }
 
-void World::boot(std::uint32_t id) {
+void ClusterSimulation::boot(std::uint32_t id) {
   Node& node = nodes_[id];
   const SimulatedPool& pool = simulation_.pools[node.pool];
   node.is_up = true;
@@ -44,27 +44,27 @@ void World::boot(std::uint32_t id) {
   Hello hello;
   hello.name = node.name;
   hello.pool = pool.request.name;
-  hello.instance = fmt::format("{}-{}", node.name, node.life);
+  hello.instance = fmt::format("{}-{}", node.name, node.instance);
   hello.address = node.address.empty() ? node.name : node.address;
   hello.host = node.name;
   hello.version = "simulation";
   hello.local = node.local;
   hello.total = node.total;
-  controller_->hello(session_of(id, node.life), node_caller, hello);
+  controller_->hello(session_of(id, node.instance), node_caller, hello);
   PoolTally& tally = tallies_[node.pool];
   tally.nodes_peak = std::max(tally.nodes_peak, ++tally.nodes);
   const auto plan_random = [&](Duration mean, Kind kind) {
     if (mean.count() == 0) return;
     const double wait = draw({Distribution::Kind::exponential, seconds(mean)}, node.random);
-    plan(after(wait), kind, id, node.life);
+    plan(after(wait), kind, id, node.instance);
   };
   if (node.low_priority) plan_random(pool.evictions_every, Kind::evict);
   plan_random(pool.failures_every, Kind::fail);
 }
 
-void World::shut_down(std::uint32_t id) {
+void ClusterSimulation::shut_down(std::uint32_t id) {
   Node& node = nodes_[id];
-  ++node.life;
+  ++node.instance;
   node.is_coming = false;
   if (!node.is_up) return;
   node.is_up = false;
@@ -76,7 +76,7 @@ void World::shut_down(std::uint32_t id) {
   drop_work(node);
 }
 
-void World::drop_work(Node& node) {
+void ClusterSimulation::drop_work(Node& node) {
   for (const Part& part : node.parts) account(part, false, false);
   node.parts.clear();
   node.waiting.clear();
@@ -84,29 +84,29 @@ void World::drop_work(Node& node) {
   node.report.reset();
 }
 
-void World::break_down(std::uint32_t id) {
+void ClusterSimulation::break_down(std::uint32_t id) {
   Node& node = nodes_[id];
   ++tallies_[node.pool].failures;
   shut_down(id);
   controller_->node_is_lost(node_caller, node.name, "it failed");
   node.is_coming = true;
-  plan(after(draw(simulation_.pools[node.pool].repair, node.random)), Kind::boot, id, node.life);
+  plan(after(draw(simulation_.pools[node.pool].repair, node.random)), Kind::boot, id, node.instance);
 }
 
-void World::leave(std::uint32_t id) {
+void ClusterSimulation::leave(std::uint32_t id) {
   shut_down(id);
-  controller_->node_is_lost(node_caller, nodes_[id].name, "it went");
+  controller_->node_is_lost(node_caller, nodes_[id].name, "it left");
 }
 
-// What runs there is told and stops; then the node goes, and the pool asks for another in its place.
-void World::evict(std::uint32_t id) {
+// What runs there gets notice and stops; then the node is removed, and the pool requests another.
+void ClusterSimulation::evict(std::uint32_t id) {
   const Node& node = nodes_[id];
   const SimulatedPool& pool = simulation_.pools[node.pool];
-  if (controller_->evict_node(node_caller, node.name, pool.notice, "somebody else pays more"))
+  if (controller_->evict_node(node_caller, node.name, pool.notice, "its capacity is needed elsewhere"))
     ++tallies_[node.pool].evictions;
 }
 
-Report& World::report_of(std::uint32_t id) {
+Report& ClusterSimulation::report_of(std::uint32_t id) {
   Node& node = nodes_[id];
   if (!node.report) {
     node.report = std::make_unique<Report>();
@@ -115,7 +115,7 @@ Report& World::report_of(std::uint32_t id) {
   return *node.report;
 }
 
-void World::obey(std::uint32_t id, const Orders& orders) {
+void ClusterSimulation::apply(std::uint32_t id, const Orders& orders) {
   for (const PrepareOrder& order : orders.prepare) {
     Prepared prepared;
     prepared.key = order.key;
@@ -142,7 +142,7 @@ void World::obey(std::uint32_t id, const Orders& orders) {
   if (orders.quit) shut_down(id);
 }
 
-void World::start(std::uint32_t id, Part part) {
+void ClusterSimulation::start(std::uint32_t id, Part part) {
   Node& node = nodes_[id];
   node.used = node.used + part.need;
   const AttemptKey key = part.key;
@@ -150,10 +150,10 @@ void World::start(std::uint32_t id, Part part) {
   if (simulation_.start_delay.count() == 0)
     begin_part(id, key);
   else
-    plan(now_ + simulation_.start_delay, Kind::begin, id, node.life, key);
+    plan(now_ + simulation_.start_delay, Kind::begin, id, node.instance, key);
 }
 
-void World::begin_part(std::uint32_t id, const AttemptKey& key) {
+void ClusterSimulation::begin_part(std::uint32_t id, const AttemptKey& key) {
   Node& node = nodes_[id];
   const auto part =
       std::find_if(node.parts.begin(), node.parts.end(), [&](const Part& one) { return one.key == key; });
@@ -164,10 +164,10 @@ void World::begin_part(std::uint32_t id, const AttemptKey& key) {
   Report& report = report_of(id);
   for (const std::uint32_t rank : part->ranks) report.started.push_back({key, rank, 1, now_});
   if (part->ranks.front() == 0) note_start(key);
-  plan(after(part->trial.seconds), Kind::end, id, node.life, key);
+  plan(after(part->trial.seconds), Kind::end, id, node.instance, key);
 }
 
-void World::end_part(std::uint32_t id, const AttemptKey& key) {
+void ClusterSimulation::end_part(std::uint32_t id, const AttemptKey& key) {
   Node& node = nodes_[id];
   const auto found =
       std::find_if(node.parts.begin(), node.parts.end(), [&](const Part& one) { return one.key == key; });
@@ -181,7 +181,7 @@ void World::end_part(std::uint32_t id, const AttemptKey& key) {
   start_waiting(id);
 }
 
-void World::stop_part(std::uint32_t id, const StopOrder& order) {
+void ClusterSimulation::stop_part(std::uint32_t id, const StopOrder& order) {
   Node& node = nodes_[id];
   const auto is_it = [&](const Part& one) { return one.key == order.key; };
   if (const auto found = std::find_if(node.waiting.begin(), node.waiting.end(), is_it);
@@ -200,7 +200,7 @@ void World::stop_part(std::uint32_t id, const StopOrder& order) {
   start_waiting(id);
 }
 
-void World::start_waiting(std::uint32_t id) {
+void ClusterSimulation::start_waiting(std::uint32_t id) {
   Node& node = nodes_[id];
   while (!node.waiting.empty() && fits(node.used + node.waiting.front().need, node.total)) {
     Part part = std::move(node.waiting.front());
@@ -209,7 +209,7 @@ void World::start_waiting(std::uint32_t id) {
   }
 }
 
-void World::report_end(std::uint32_t id, const Part& part, ProcessEndKind kind, int code) {
+void ClusterSimulation::report_end(std::uint32_t id, const Part& part, ProcessEndKind kind, int code) {
   Report& report = report_of(id);
   for (const std::uint32_t rank : part.ranks) {
     ProcessEnded& ended = report.ended.emplace_back();
@@ -222,8 +222,8 @@ void World::report_end(std::uint32_t id, const Part& part, ProcessEndKind kind, 
   }
 }
 
-// Who checkpoints keeps what was done at the last one; and all of it, when told before the end.
-void World::account(const Part& part, bool good, bool had_notice) {
+// A task with checkpoints keeps the work up to the last one; with notice, all of it.
+void ClusterSimulation::account(const Part& part, bool good, bool had_notice) {
   const auto arrived = arrived_.find(part.key.task.job);
   if (!part.is_running || arrived == arrived_.end()) return;
   const SimulatedJob& job = simulation_.jobs[arrived->second.job];

@@ -11,6 +11,8 @@
 namespace slipway::simulate {
 namespace {
 
+using namespace std::chrono_literals;
+
 double took(const RecordedAttempt& attempt) {
   if (!attempt.started_at || !attempt.ended_at) return 0;
   return std::max(0.0, seconds(*attempt.ended_at - *attempt.started_at));
@@ -34,7 +36,7 @@ SimulatedJob simulated(const RecordedJob& recorded, TimePoint start) {
   for (TaskSpec& task : job.spec.tasks) task.container = {};  // nothing is run, so nothing is needed for it
   for (const RecordedAttempt& attempt : recorded.attempts) {
     if (!is_own_end(attempt)) continue;
-    // One that was stopped would have gone on: its time limit or its cancelling ends it again.
+    // One that was stopped would have run longer: its time limit or its cancelling ends it again.
     const bool was_stopped = attempt.end == EndReason::timed_out || attempt.end == EndReason::cancelled;
     SimulatedTask& task = job.tasks[attempt.group];
     task.recorded[attempt.index].push_back({took(attempt) * (was_stopped ? 2 : 1) + (was_stopped ? 60 : 0),
@@ -55,8 +57,8 @@ Duration usual_start_delay(const Recording& recording) {
   for (const RecordedJob& job : recording.jobs)
     for (const RecordedAttempt& attempt : job.attempts)
       if (attempt.started_at)
-        delays.push_back(std::max(Duration(0), *attempt.started_at - attempt.placed_at));
-  if (delays.empty()) return Duration(0);
+        delays.push_back(std::max<Duration>(0s, *attempt.started_at - attempt.placed_at));
+  if (delays.empty()) return 0s;
   const auto middle = delays.begin() + static_cast<std::ptrdiff_t>(delays.size() / 2);
   std::nth_element(delays.begin(), middle, delays.end());
   return *middle;
@@ -78,7 +80,7 @@ std::vector<SimulatedPool> simulated_pools(const Recording& recording, TimePoint
       node.name = stay.node;
       node.total = stay.total;
       node.low_priority = stay.low_priority;
-      node.from = std::max(Duration(0), stay.from - start);
+      node.from = std::max<Duration>(0s, stay.from - start);
       if (stay.to) node.to = *stay.to - start;
     }
   }
@@ -90,14 +92,14 @@ void add_waits(const RecordedJob& job, std::vector<float>& waits) {
   std::vector<TimePoint> done(job.spec.tasks.size(), job.submitted_at);  // by entry of its list
   for (const RecordedAttempt& attempt : job.attempts)
     if (attempt.ended_at) done[attempt.group] = std::max(done[attempt.group], *attempt.ended_at);
-  std::map<std::string, std::size_t> places;
-  for (std::size_t g = 0; g < job.spec.tasks.size(); ++g) places[job.spec.tasks[g].name] = g;
+  std::map<std::string, std::size_t> group_by_name;
+  for (std::size_t g = 0; g < job.spec.tasks.size(); ++g) group_by_name[job.spec.tasks[g].name] = g;
   for (const RecordedAttempt& attempt : job.attempts) {
     if (attempt.number != 1 || !attempt.started_at) continue;
     TimePoint ready = job.submitted_at;
     for (const std::string& name : job.spec.tasks[attempt.group].depends_on)
-      if (const auto place = places.find(name); place != places.end())
-        ready = std::max(ready, done[place->second]);
+      if (const auto group = group_by_name.find(name); group != group_by_name.end())
+        ready = std::max(ready, done[group->second]);
     waits.push_back(static_cast<float>(std::max(0.0, seconds(*attempt.started_at - ready))));
   }
 }
@@ -177,7 +179,7 @@ Result<Replay> replay_of(const Recording& all) {
   Simulation& simulation = replay.simulation;
   simulation.name = "predicted";
   simulation.start = start;
-  simulation.until = Duration(365ll * 86'400 * 1'000'000);
+  simulation.until = 365 * 24h;
   simulation.start_delay = usual_start_delay(recording);
   simulation.pools = simulated_pools(recording, start, end);
   for (const RecordedJob& job : recording.jobs) {

@@ -1,6 +1,6 @@
 #pragma once
-// Runs a simulation to its end: the shipped control plane and scheduler over nodes that are only numbers, on
-// a clock that jumps from one event to the next. No threads, no wall clock: same simulation, same figures.
+// Runs a simulation to its end: the shipped control plane and scheduler over simulated nodes, on a clock
+// that jumps from one event to the next. No threads, no wall clock: same simulation, same figures.
 #include "base/result.h"
 #include "domain/recording.h"
 #include "domain/simulation.h"

@@ -129,7 +129,7 @@ pools: [{name: lab, nodes: 1}]
 jobs: [{tasks: [{name: t, duration: 1h, max_wall_time: 10s}]}])",
        10,
        {1, 0, 0, 0, 0}},
-      {"placing takes a moment",
+      {"starting takes a second",
        R"(
 start_delay: 1s
 pools: [{name: lab, nodes: 1}]
@@ -217,7 +217,7 @@ jobs: [{tasks: [{name: t, count: 8, duration: 6h CHECKPOINT}]}])";
   EXPECT_NEAR(without.all.work.core_hours - without.all.work.core_hours_lost, 48, 0.01);
 }
 
-// Nodes that are taken away come again, at a price; who is told in time and checkpoints loses nothing.
+// Nodes that are taken away come again, at a price; a task with notice and checkpoints loses nothing.
 TEST(Simulation, EvictionsCostWorkButNoRetries) {
   const std::string yaml = R"(
 pools: [{name: lab, low_priority: 4, evictions: {every: 1h, notice: 30s}, start_up: 1m, price: {low_priority: 0.5}}]
@@ -296,7 +296,7 @@ jobs: [{per_hour: 60, until: 4h, tasks: [{name: t, count: 15, duration: {exponen
   EXPECT_TRUE(figures.notes.empty());
 }
 
-TEST(Simulation, EndsWhenItIsTold) {
+TEST(Simulation, EndsAtUntil) {
   const SimulationFigures figures = simulated(R"(
 until: 1h
 pools: [{name: lab, nodes: 1}]

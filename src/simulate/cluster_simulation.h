@@ -1,8 +1,9 @@
 #pragma once
-// Private to simulate/: the controller and all that it believes to be outside of it.
+// Private to simulate/: one simulated cluster. The controller of the service, and a model of what is outside
+// of it: arriving jobs, nodes and their processes.
 //
-// Time stands still while the controller and the nodes answer each other, turn by turn; then it jumps to
-// whatever happens next: a process ends, a job arrives, a node comes, goes or fails, a timer is due.
+// Time stands still while the controller and the nodes exchange messages, turn by turn; then it jumps to the
+// next event: a process ends, a job arrives, a node joins, leaves or fails, a timer is due.
 #include <deque>
 #include <memory>
 #include <queue>
@@ -16,20 +17,20 @@
 
 namespace slipway::simulate {
 
-class World {
+class ClusterSimulation {
  public:
-  explicit World(const Simulation& simulation);
+  explicit ClusterSimulation(const Simulation& simulation);
   Result<SimulationFigures> run();
 
  private:
   enum class Kind : std::uint8_t { arrive, cancel, boot, begin, end, evict, fail, leave };
   struct Event {
     TimePoint at;
-    std::uint64_t sequence;  // what was planned first happens first
+    std::uint64_t sequence;  // of two at the same time, the one planned first comes first
     Kind kind;
-    std::uint32_t subject;  // a job of the simulation, or a node
-    std::uint32_t life;     // of the node: what was planned for an earlier one no longer happens
-    AttemptKey key;         // begin, end
+    std::uint32_t subject;   // a job of the simulation, or a node
+    std::uint32_t instance;  // of the node: an event of an earlier one is dropped
+    AttemptKey key;          // begin, end
     bool operator>(const Event& other) const {
       return std::tie(at, sequence) > std::tie(other.at, other.sequence);
     }
@@ -38,11 +39,11 @@ class World {
   // -- time (world.cpp)
   Result<void> begin();
   Result<void> turn();
-  Result<void> settle();  // turns until nobody has anything to answer
+  Result<void> settle();  // turns until no node has anything to report
   bool is_over() const;
-  void plan(TimePoint at, Kind kind, std::uint32_t subject, std::uint32_t life = 0,
+  void plan(TimePoint at, Kind kind, std::uint32_t subject, std::uint32_t instance = 0,
             const AttemptKey& key = {});
-  void happen(const Event& event);
+  void process(const Event& event);
   void carry_out(const control::Outputs& outputs);
   TimePoint after(double seconds) const;
 
@@ -101,23 +102,23 @@ class World {
     bool local = true;
     bool is_up = false;
     bool is_coming = false;
-    std::uint32_t life = 0;
+    std::uint32_t instance = 0;
     std::uint64_t reports = 0;
     TimePoint up_since;
     Random random{0};
     std::vector<Part> parts;
-    std::deque<Part> waiting;  // sent ahead, until there is room
+    std::deque<Part> waiting;  // prefetched, until there is free capacity
     std::unique_ptr<Report> report;
   };
   std::uint32_t add_node(const std::string& name, std::uint32_t pool, NodeId id = {});
-  void follow_wanted_nodes();  // what a provisioner does
+  void provision_nodes();  // brings up those the controller wants, shuts down the others
   void boot(std::uint32_t node);
   void shut_down(std::uint32_t node);
   void evict(std::uint32_t node);
   void break_down(std::uint32_t node);
   void leave(std::uint32_t node);
   void drop_work(Node& node);
-  void obey(std::uint32_t node, const Orders& orders);
+  void apply(std::uint32_t node, const Orders& orders);
   void start(std::uint32_t node, Part part);
   void begin_part(std::uint32_t node, const AttemptKey& key);
   void end_part(std::uint32_t node, const AttemptKey& key);
@@ -126,8 +127,8 @@ class World {
   void report_end(std::uint32_t node, const Part& part, ProcessEndKind kind, int code);
   void account(const Part& part, bool good, bool had_notice);
   Report& report_of(std::uint32_t node);
-  static SessionId session_of(std::uint32_t node, std::uint32_t life) {
-    return SessionId{(static_cast<std::uint64_t>(life) << 32) | (node + 1)};
+  static SessionId session_of(std::uint32_t node, std::uint32_t instance) {
+    return SessionId{(static_cast<std::uint64_t>(instance) << 32) | (node + 1)};
   }
 
   // -- figures (figures.cpp)
@@ -158,7 +159,7 @@ class World {
   std::vector<std::uint32_t> wanted_;                     // since the last turn
   std::vector<std::uint32_t> unwanted_;                   // likewise
   std::unordered_map<std::string, std::uint32_t> pool_by_name_;
-  std::vector<std::uint32_t> reporting_;  // nodes with something to say in the next turn
+  std::vector<std::uint32_t> reporting_;  // nodes with a report for the next turn
   std::vector<PoolTally> tallies_;
 };
 

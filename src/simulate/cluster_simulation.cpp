@@ -1,4 +1,4 @@
-#include "simulate/world.h"
+#include "simulate/cluster_simulation.h"
 
 #include <fmt/format.h>
 
@@ -11,16 +11,18 @@
 namespace slipway::simulate {
 namespace {
 
-constexpr std::uint32_t gpus_max = 1u << 30;  // the machine that does not exist has as many as are asked for
-constexpr Duration never{100ll * 365 * 86'400 * 1'000'000};
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t gpus_max = 1u << 30;  // the simulated machine has as many as are requested
+constexpr Duration never = 100 * 365 * 24h;
 const control::Caller operator_caller{"simulation", "default"};
 
-// Nodes say nothing while they have nothing to say: a million heartbeats would change no figure. So silence
-// means nothing here, and a node that fails is said to have failed.
+// Simulated nodes send no heartbeats: a million of them would change no figure. So missed ones mean nothing
+// here, and a node that fails is reported as lost.
 PoolRequest request_of(const SimulatedPool& pool) {
   PoolRequest request = pool.request;
   request.lost_after = never;
-  request.overcommit = true;  // of a machine that does not exist
+  request.overcommit = true;  // of a machine that is simulated
   if (!pool.recorded.empty()) {
     request.provisioner = "none";
     request.gpus_per_node.reset();
@@ -32,7 +34,8 @@ PoolRequest request_of(const SimulatedPool& pool) {
 
 }  // namespace
 
-World::World(const Simulation& simulation) : simulation_(simulation), now_(simulation.start) {
+ClusterSimulation::ClusterSimulation(const Simulation& simulation)
+    : simulation_(simulation), now_(simulation.start) {
   ledger_.on_group_done = [this](JobId job, std::uint32_t group) { group_done(job, group); };
   ledger_.on_job_end = [this](const JobRecord& job) {
     last_ended_ = std::max(last_ended_.value_or(now_), now_);
@@ -55,20 +58,23 @@ World::World(const Simulation& simulation) : simulation_(simulation), now_(simul
   };
 }
 
-TimePoint World::after(double seconds) const { return now_ + Duration(std::llround(seconds * 1e6)); }
-
-void World::plan(TimePoint at, Kind kind, std::uint32_t subject, std::uint32_t life, const AttemptKey& key) {
-  events_.push({at, ++sequence_, kind, subject, life, key});
+TimePoint ClusterSimulation::after(double seconds) const {
+  return now_ + Duration(std::llround(seconds * 1e6));
 }
 
-Result<void> World::begin() {
+void ClusterSimulation::plan(TimePoint at, Kind kind, std::uint32_t subject, std::uint32_t instance,
+                             const AttemptKey& key) {
+  events_.push({at, ++sequence_, kind, subject, instance, key});
+}
+
+Result<void> ClusterSimulation::begin() {
   control::Settings settings;
   settings.machine.total.gpus = gpus_max;
-  // Samples are for formulas and scenarios; taken for nobody, they would be most of the work.
+  // Samples are for formulas and scenarios; where no pool has one, they would be most of the work.
   if (std::none_of(simulation_.pools.begin(), simulation_.pools.end(), [](const SimulatedPool& pool) {
         return pool.request.autoscale && pool.request.autoscale->by != ScaleBy::demand;
       }))
-    settings.sample_every = Duration(0);
+    settings.sample_every = 0s;
   auto controller = control::Controller::load(ledger_, settings, simulation_.seed, now_);
   if (!controller) return fail(controller.error());
   controller_ = std::move(*controller);
@@ -92,21 +98,21 @@ Result<void> World::begin() {
   return settle();
 }
 
-bool World::is_over() const { return arrivals_planned_ == 0 && controller_->live_jobs() == 0; }
+bool ClusterSimulation::is_over() const { return arrivals_planned_ == 0 && controller_->live_jobs() == 0; }
 
-Result<void> World::turn() {
+Result<void> ClusterSimulation::turn() {
   controller_->set_now(now_);
   while (!events_.empty() && events_.top().at <= now_) {
     const Event event = events_.top();
     events_.pop();
-    happen(event);
+    process(event);
   }
   for (const std::uint32_t n : std::exchange(reporting_, {})) {
     Node& node = nodes_[n];
     const std::unique_ptr<Report> report = std::move(node.report);
     if (!report || !node.is_up) continue;
     report->number = ++node.reports;
-    controller_->report(session_of(n, node.life), *report);
+    controller_->report(session_of(n, node.instance), *report);
   }
   const auto outputs = controller_->finish_turn();
   if (!outputs) return fail(outputs.error());
@@ -114,14 +120,14 @@ Result<void> World::turn() {
   return {};
 }
 
-Result<void> World::settle() {
+Result<void> ClusterSimulation::settle() {
   do {
     if (auto turned = turn(); !turned) return turned;
   } while (!reporting_.empty());
   return {};
 }
 
-void World::happen(const Event& event) {
+void ClusterSimulation::process(const Event& event) {
   if (event.kind == Kind::arrive) return arrive(event.subject);
   if (event.kind == Kind::cancel) {
     if (arrived_.contains(streams_[event.subject].id))
@@ -130,7 +136,7 @@ void World::happen(const Event& event) {
     return;
   }
   if (event.kind == Kind::leave) return leave(event.subject);
-  if (nodes_[event.subject].life != event.life) return;
+  if (nodes_[event.subject].instance != event.instance) return;
   switch (event.kind) {
     case Kind::boot: return boot(event.subject);
     case Kind::begin: return begin_part(event.subject, event.key);
@@ -143,18 +149,18 @@ void World::happen(const Event& event) {
   }
 }
 
-void World::carry_out(const control::Outputs& outputs) {
+void ClusterSimulation::carry_out(const control::Outputs& outputs) {
   for (const auto& [session, message] : outputs.messages) {
     const auto node = static_cast<std::uint32_t>(session.value() & 0xffffffff) - 1;
-    if (session_of(node, nodes_[node].life) != session || !nodes_[node].is_up) continue;
-    if (const auto* orders = std::get_if<Orders>(&message)) obey(node, *orders);
+    if (session_of(node, nodes_[node].instance) != session || !nodes_[node].is_up) continue;
+    if (const auto* orders = std::get_if<Orders>(&message)) apply(node, *orders);
     if (const auto* refused = std::get_if<Refused>(&message))
       notes_.push_back(fmt::format("node {} was refused: {}", nodes_[node].name, refused->reason));
   }
-  follow_wanted_nodes();
+  provision_nodes();
 }
 
-Result<SimulationFigures> World::run() {
+Result<SimulationFigures> ClusterSimulation::run() {
   if (auto begun = begin(); !begun) return fail(begun.error());
   while (!is_over()) {
     std::optional<TimePoint> next = controller_->next_deadline();
@@ -166,6 +172,6 @@ Result<SimulationFigures> World::run() {
   return figures();
 }
 
-Result<SimulationFigures> run(const Simulation& simulation) { return World(simulation).run(); }
+Result<SimulationFigures> run(const Simulation& simulation) { return ClusterSimulation(simulation).run(); }
 
 }  // namespace slipway::simulate
