@@ -49,6 +49,12 @@ constexpr Duration keeper_quit_max = 15s;
 constexpr std::size_t staging_queue_max = 10'000;
 constexpr int sending_failed = 74;  // EX_IOERR
 
+// The attempt that is run or prepared.
+std::string attempt_name(const WorkKey& key) {
+  const AttemptKey* attempt = attempt_of(key);
+  return attempt ? to_string(*attempt) : to_string(key);
+}
+
 // The edge around AgentCore: hands it what happens, does what it says. All on the loop's thread but staging.
 class Agent {
  public:
@@ -341,7 +347,7 @@ class Agent {
       log::error("node.logs_not_linked", {{"attempt", to_string(order.key)}, {"why", linked.error().what}});
     for (const View::Place& place : order.view.places) has_mounts_ |= place.kind == MountKind::command;
     note(environment.journal(), clock_.now(),
-         fmt::format("{}: node {} starts {}", to_string(prepared_by(order.key)), name_,
+         fmt::format("{}: node {} starts {}", attempt_name(order.key), name_,
                      is_preparation(order.key) ? "its preparation"
                                                : fmt::format("{} of its processes", order.processes.size())));
     views_[order.key] = order.view;
@@ -357,7 +363,7 @@ class Agent {
             : fmt::format("ended ({}{})", to_string(ended.kind),
                           ended.kind == ProcessEndKind::signalled ? fmt::format(" {}", ended.code) : "");
     note(TaskEnvironment(view, place_, can_view(view.root)).journal(), clock_.now(),
-         fmt::format("{}: {} on node {} {}{}{}", to_string(prepared_by(ended.key)),
+         fmt::format("{}: {} on node {} {}{}{}", attempt_name(ended.key),
                      is_preparation(ended.key) ? "the preparation" : fmt::format("process {}", ended.rank),
                      name_, how, ended.detail.empty() ? "" : ": ", ended.detail));
     if (!sends) return core_.ended(std::move(ended));
@@ -405,7 +411,7 @@ class Agent {
     keeper_.send(keeper::StopRequest{order.key, order.grace});
   }
   void carry_out(effect::Forget& forget) {
-    for (const AttemptKey& key : forget.keys) {
+    for (const WorkKey& key : forget.keys) {
       preparer_.release(key);
       const auto view = views_.extract(key);
       if (view && has_mounts_ && !is_preparation(key)) unmount_under(mounts_folder(view.mapped(), place_));
@@ -434,7 +440,7 @@ class Agent {
   std::unique_ptr<FileServer> files_;
   KeeperLink keeper_;
 
-  std::map<AttemptKey, View> views_;      // of what was started
+  std::map<WorkKey, View> views_;         // of what was started
   std::map<std::string, bool> can_view_;  // by root
   bool has_mounts_ = false;               // some mount command was run
   EndDetails end_details_;

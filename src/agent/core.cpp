@@ -72,7 +72,7 @@ void AgentCore::say_hello(TimePoint now) {
               .ended = {},
               .prepared = {}};
   hello.notes.insert(hello.notes.end(), keeper_notes_.begin(), keeper_notes_.end());
-  std::vector<std::tuple<bool, std::uint64_t, AttemptKey>> waiting;
+  std::vector<std::tuple<bool, std::uint64_t, WorkKey>> waiting;
   for (const auto& [key, attempt] : attempts_) {
     if (!attempt.ordered) {  // one that is still being prepared is asked for again, and that changes nothing
       if (attempt.prepared) hello.prepared.push_back(*attempt.prepared);
@@ -186,7 +186,7 @@ void AgentCore::keeper_connected(keeper::ProcessList list, TimePoint now) {
   keeper_cpu_limit_ = std::move(list.cpu_limit);
   keeper_cpu_limit_reason_ = std::move(list.cpu_limit_reason);
   if (!forget_later_.empty()) {
-    const std::set<AttemptKey> forgotten(forget_later_.begin(), forget_later_.end());
+    const std::set<WorkKey> forgotten(forget_later_.begin(), forget_later_.end());
     std::erase_if(list.ended, [&](const ProcessEnded& end) { return forgotten.contains(end.key); });
     effects_.emplace_back(effect::Forget{std::exchange(forget_later_, {})});
   }
@@ -204,7 +204,7 @@ void AgentCore::keeper_lost() { keeper_ready_ = false; }
 
 // What a keeper was given and the list does not know had no intent on disk, so it never ran.
 void AgentCore::correct_what_was_handed(const keeper::ProcessList& list, TimePoint now) {
-  std::set<std::pair<AttemptKey, std::uint32_t>> listed;
+  std::set<std::pair<WorkKey, std::uint32_t>> listed;
   for (const keeper::RunningProcess& kept : list.running) listed.emplace(kept.started.key, kept.started.rank);
   for (const ProcessEnded& end : list.ended) listed.emplace(end.key, end.rank);
   for (const keeper::WaitingAttempt& waiting : list.waiting)
@@ -243,7 +243,7 @@ void AgentCore::started(const ProcessStarted& start) {
   note_start(attempt, process_of(attempt, start.rank), start);
 }
 
-void AgentCore::stalled(const AttemptKey& key, bool is_stalled) {
+void AgentCore::stalled(const WorkKey& key, bool is_stalled) {
   const auto found = attempts_.find(key);
   if (found == attempts_.end()) return;
   found->second.stalled = is_stalled;
@@ -281,7 +281,7 @@ void AgentCore::note_end(Attempt& attempt, Process& process, ProcessEnded end) {
   }
   process.ended = std::move(end);
   note_begun(attempt);
-  if (is_preparation(process.ended->key)) preparations_ended_.push_back(process.ended->key);
+  if (const auto* run = std::get_if<PreparationRun>(&process.ended->key)) preparations_ended_.push_back(*run);
 }
 
 void AgentCore::end_rest(Attempt& attempt, ProcessEnded how) {
@@ -293,7 +293,7 @@ void AgentCore::end_rest(Attempt& attempt, ProcessEnded how) {
   }
 }
 
-AgentCore::Attempt& AgentCore::attempt_of(const AttemptKey& key) {
+AgentCore::Attempt& AgentCore::attempt_of(const WorkKey& key) {
   const auto [at, is_new] = attempts_.try_emplace(key);
   if (is_new) {  // only the keeper speaks of attempts we do not know
     at->second.handed = true;

@@ -46,7 +46,7 @@ struct Stage {
   PrepareOrder order;
 };
 struct Release {  // the ports found for an attempt that will not be started
-  AttemptKey key;
+  WorkKey key;
 };
 struct WriteFiles {  // of an attempt that runs
   FilesOrder order;
@@ -58,7 +58,7 @@ struct Stop {  // the whole trees of every process of the attempt, after it was 
   StopOrder order;
 };
 struct Forget {
-  std::vector<AttemptKey> keys;
+  std::vector<WorkKey> keys;
 };
 struct Quit {          // the agent ends
   std::string reason;  // not empty: the service refuses this node for good; say why and exit 1, and leave the
@@ -114,7 +114,7 @@ class AgentCore {
   void staged(Prepared result, TimePoint now);
 
   // Of an attempt that asked for it: none of its processes here makes progress any more, or one does again.
-  void stalled(const AttemptKey& key, bool is_stalled);
+  void stalled(const WorkKey& key, bool is_stalled);
 
   // Said with the next heartbeat.
   void used(const MachineUse& use) { report_.use = use; }
@@ -153,17 +153,17 @@ class AgentCore {
     std::vector<Process> processes;
     bool is_over() const;
   };
-  using Attempts = std::map<AttemptKey, Attempt>;
+  using Attempts = std::map<WorkKey, Attempt>;
 
   void say_hello(TimePoint now);
   void close(std::string why);
   void apply(Orders orders, TimePoint now);
   void prepare(const PrepareOrder& order);
-  void begin_preparation(const AttemptKey& key, Attempt& attempt);
+  void begin_preparation(const AttemptKey& of, Attempt& attempt);
   void settle_preparations();
   void accept(StartOrder order);
   void stop(const StopOrder& order, TimePoint now);
-  void forget(const std::vector<AttemptKey>& keys);
+  void forget(const std::vector<WorkKey>& keys);
   void hand_over_what_may();
   // Ends every process of the attempt that has not ended, as `how` says.
   void end_rest(Attempt& attempt, ProcessEnded how);
@@ -173,7 +173,7 @@ class AgentCore {
   void note_end(Attempt& attempt, Process& process, ProcessEnded end);
   void adopt(const keeper::ProcessList& list);
   void correct_what_was_handed(const keeper::ProcessList& list, TimePoint now);
-  Attempt& attempt_of(const AttemptKey& key);
+  Attempt& attempt_of(const WorkKey& key);
   static Process& process_of(Attempt& attempt, std::uint32_t rank);
   bool may_quit() const;
   bool may_hold_report(TimePoint now) const;
@@ -184,10 +184,10 @@ class AgentCore {
   bool keeper_ready_ = false;
   Attempts attempts_;
   std::uint64_t last_number_ = 0;
-  std::deque<AttemptKey> unhanded_;       // in the order they came
-  std::size_t waiting_ = 0;               // attempts that wait in the keeper
-  std::vector<AttemptKey> forget_later_;  // while there is no keeper
-  std::vector<AttemptKey> preparations_ended_;
+  std::deque<WorkKey> unhanded_;       // in the order they came
+  std::size_t waiting_ = 0;            // attempts that wait in the keeper
+  std::vector<WorkKey> forget_later_;  // while there is no keeper
+  std::vector<PreparationRun> preparations_ended_;
 
   std::optional<SessionId> session_;
   bool hello_said_ = false;

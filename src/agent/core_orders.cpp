@@ -10,7 +10,7 @@ namespace {
 
 StartOrder preparation_order(const PrepareOrder& order) {
   StartOrder start;
-  start.key = preparation_of(order.key);
+  start.key = PreparationRun{std::get<AttemptKey>(order.key)};
   start.folder = order.folder;
   start.stop_grace = order.stop_grace;
   start.processes = order.preparation;
@@ -67,7 +67,7 @@ void AgentCore::prepare(const PrepareOrder& order) {
 }
 
 void AgentCore::accept(StartOrder order) {
-  const AttemptKey key = order.key;
+  const WorkKey key = order.key;
   if (const auto known = attempts_.find(key);
       order.processes.empty() || (known != attempts_.end() && known->second.ordered))
     return;
@@ -125,18 +125,17 @@ void AgentCore::stop(const StopOrder& order, TimePoint now) {
   const auto found = attempts_.find(order.key);
   if (found == attempts_.end() || found->second.is_over()) return;
   Attempt& attempt = found->second;
-  if (is_preparation(order.key)) {  // what it was for will not be started
-    if (const auto main = attempts_.find(prepared_by(order.key));
-        main != attempts_.end() && !main->second.ordered) {
+  if (const auto* run = std::get_if<PreparationRun>(&order.key)) {  // what it was for will not be started
+    if (const auto main = attempts_.find(run->of); main != attempts_.end() && !main->second.ordered) {
       attempts_.erase(main);
-      effects_.emplace_back(effect::Release{prepared_by(order.key)});
+      effects_.emplace_back(effect::Release{run->of});
     }
   }
   if (!attempt.ordered) {  // nothing of it ran and nothing will, but what prepares it may
     attempts_.erase(found);
     effects_.emplace_back(effect::Release{order.key});
     StopOrder preparation = order;
-    preparation.key = preparation_of(order.key);
+    preparation.key = PreparationRun{std::get<AttemptKey>(order.key)};
     if (attempts_.contains(preparation.key)) stop(preparation, now);
   } else if (!attempt.handed) {
     end_rest(attempt, end_of(ProcessEndKind::not_started, "stopped before it was started", now));
@@ -148,9 +147,9 @@ void AgentCore::stop(const StopOrder& order, TimePoint now) {
   }
 }
 
-void AgentCore::forget(const std::vector<AttemptKey>& keys) {
-  std::vector<AttemptKey> kept;  // those the keeper remembers too
-  for (const AttemptKey& key : keys) {
+void AgentCore::forget(const std::vector<WorkKey>& keys) {
+  std::vector<WorkKey> kept;  // those the keeper remembers too
+  for (const WorkKey& key : keys) {
     const auto found = attempts_.find(key);
     if (found == attempts_.end() || !found->second.is_over()) continue;
     if (found->second.handed) kept.push_back(key);
@@ -169,7 +168,7 @@ void AgentCore::staged(Prepared result, TimePoint now) {
   Attempt& attempt = found->second;
   if (attempt.staged || attempt.is_over()) return;
   if (!attempt.ordered && attempt.preparation && result.problem.empty()) {
-    const AttemptKey key = result.key;
+    const AttemptKey key = std::get<AttemptKey>(result.key);
     attempt.found = std::move(result);
     return begin_preparation(key, attempt);
   }
@@ -188,10 +187,10 @@ void AgentCore::staged(Prepared result, TimePoint now) {
 
 // One that an agent before us began continues; one that is over is not run again.
 void AgentCore::begin_preparation(const AttemptKey& of, Attempt& attempt) {
-  const AttemptKey key = preparation_of(of);
+  const WorkKey key = PreparationRun{of};
   const auto [found, is_new] = attempts_.try_emplace(key);
   if (!is_new) {
-    if (found->second.is_over()) preparations_ended_.push_back(key);
+    if (found->second.is_over()) preparations_ended_.push_back({of});
     return;
   }
   Attempt& preparation = found->second;
@@ -206,9 +205,9 @@ void AgentCore::begin_preparation(const AttemptKey& of, Attempt& attempt) {
 }
 
 void AgentCore::settle_preparations() {
-  for (const AttemptKey& key : std::exchange(preparations_ended_, {})) {
-    const auto found = attempts_.find(prepared_by(key));
-    const auto preparation = attempts_.find(key);
+  for (const PreparationRun& run : std::exchange(preparations_ended_, {})) {
+    const auto found = attempts_.find(run.of);
+    const auto preparation = attempts_.find(run);
     if (found == attempts_.end() || preparation == attempts_.end() || !found->second.found) continue;
     Prepared result = *std::exchange(found->second.found, {});
     const ProcessEnded& ended = *preparation->second.processes.front().ended;

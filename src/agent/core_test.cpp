@@ -76,7 +76,7 @@ class AgentCoreTest : public ::testing::Test {
       return "quit" + (quit->reason.empty() ? "" : " " + quit->reason);
     if (auto* forget = std::get_if<effect::Forget>(&effect)) {
       std::string text = "forget";
-      for (const AttemptKey& one_key : forget->keys) text += " " + name(one_key);
+      for (const WorkKey& one_key : forget->keys) text += " " + name(one_key);
       return text;
     }
     return "close";
@@ -85,8 +85,9 @@ class AgentCoreTest : public ::testing::Test {
     const char* const names[] = {"exited", "signalled", "start_failed", "lost", "not_started"};
     return names[static_cast<int>(kind)];
   }
-  static std::string name(const AttemptKey& of, std::uint32_t rank = 0) {
-    return std::to_string(of.task.index) + (rank == 0 ? "" : "/" + std::to_string(rank));
+  static std::string name(const WorkKey& of, std::uint32_t rank = 0) {
+    return std::to_string(slipway::attempt_of(of)->task.index) +
+           (rank == 0 ? "" : "/" + std::to_string(rank));
   }
 
   void join() {
@@ -139,7 +140,7 @@ TEST_F(AgentCoreTest, OrdersAreNumbered) {
   EXPECT_EQ(deeds(), Words{}) << "nothing is heard from a session that is over";
   core.connected(two, now);
   EXPECT_EQ(deeds(), Words{"hello"});
-  EXPECT_EQ(std::get<Hello>(sent.back()).waiting, std::vector<AttemptKey>{key(1)});
+  EXPECT_EQ(std::get<Hello>(sent.back()).waiting, std::vector<WorkKey>{key(1)});
   core.received(two, Orders{.number = 1}, now);
   EXPECT_EQ(deeds(), Words{"close"}) << "orders before Welcome";
 }
@@ -215,7 +216,7 @@ TEST_F(AgentCoreTest, HelloListsWaitingAttemptsInOrder) {
   core.disconnected(one);
   core.connected(two, now);
   deeds();
-  EXPECT_EQ(std::get<Hello>(sent.back()).waiting, (std::vector{key(9), key(7), key(5), key(4)}));
+  EXPECT_EQ(std::get<Hello>(sent.back()).waiting, (std::vector<WorkKey>{key(9), key(7), key(5), key(4)}));
 }
 
 TEST_F(AgentCoreTest, AttemptsWaitingInTheKeeperAreAdopted) {
@@ -225,7 +226,7 @@ TEST_F(AgentCoreTest, AttemptsWaitingInTheKeeperAreAdopted) {
   core.connected(one, now);
   core.received(one, Welcome{NodeId(1)}, now);
   EXPECT_EQ(deeds(), Words{"hello"});
-  EXPECT_EQ(std::get<Hello>(sent.back()).waiting, (std::vector{key(6), key(3)}));
+  EXPECT_EQ(std::get<Hello>(sent.back()).waiting, (std::vector<WorkKey>{key(6), key(3)}));
   EXPECT_EQ(core.waiting(), 2u);
   say({.start = {order(3)}, .stop = {{key(6)}}});
   EXPECT_EQ(deeds(), Words{"stop 6"});
@@ -475,7 +476,7 @@ TEST_F(AgentCoreTest, StallIsReportedAgainAfterALostConnection) {
   deeds();
   core.stalled(key(1), true);
   deeds();
-  EXPECT_EQ(std::get<Report>(sent.back()).silent, (std::vector<std::pair<AttemptKey, bool>>{{key(1), true}}));
+  EXPECT_EQ(std::get<Report>(sent.back()).silent, (std::vector<std::pair<WorkKey, bool>>{{key(1), true}}));
   core.disconnected(one);
   core.connected(SessionId{2}, now);
   deeds();
@@ -495,7 +496,7 @@ PrepareOrder with_preparation(std::uint32_t index) {
 
 ProcessEnded preparation_end(std::uint32_t index, int code) {
   ProcessEnded ended;
-  ended.key = preparation_of(key(index));
+  ended.key = PreparationRun{key(index)};
   ended.code = code;
   return ended;
 }
@@ -509,7 +510,7 @@ TEST_F(AgentCoreTest, NodeIsReadyWhenItsPreparationHasSucceeded) {
   core.ended(preparation_end(1, 0));
   EXPECT_EQ(deeds(), Words{"report 1 =1 -1:exited"});
   EXPECT_EQ(std::get<Report>(sent.back()).prepared[0].ports, std::vector<std::uint16_t>{31001});
-  say({.start = {order(1)}, .forget = {preparation_of(key(1))}});
+  say({.start = {order(1)}, .forget = {PreparationRun{key(1)}}});
   EXPECT_EQ(deeds(), (Words{"forget 1", "start 1"}));
 }
 
@@ -540,7 +541,7 @@ TEST_F(AgentCoreTest, StopDuringPreparationStopsThePreparation) {
 
 TEST_F(AgentCoreTest, NewAgentContinuesAPreparation) {
   keeper::ProcessList list;
-  list.running.push_back({{preparation_of(key(1)), 0, 5, now}, {}});
+  list.running.push_back({{PreparationRun{key(1)}, 0, 5, now}, {}});
   core.keeper_connected(list, now);
   core.connected(one, now);
   core.received(one, Welcome{NodeId(1)}, now);

@@ -24,7 +24,7 @@ class EndDetails {
     std::vector<std::uint16_t> listens;
     std::string checkpoints;  // under the data folder; empty: none
   };
-  std::map<std::pair<AttemptKey, std::uint32_t>, Started> started_;  // and not ended
+  std::map<std::pair<WorkKey, std::uint32_t>, Started> started_;  // and not ended
 };
 
 }  // namespace slipway::agent

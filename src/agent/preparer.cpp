@@ -16,9 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration trim_every = 10min;
 
-Prepared failed(const AttemptKey& key, std::string problem) {
-  return {key, {}, {}, std::move(problem), {}, {}};
-}
+Prepared failed(const WorkKey& key, std::string problem) { return {key, {}, {}, std::move(problem), {}, {}}; }
 
 }  // namespace
 
@@ -82,7 +80,7 @@ Result<void> Preparer::lay_out_all(const PrepareOrder& order, const std::string&
 
 // Contents fetched for a source stay while one of its attempts is known here. The worker trims between two
 // layouts, so that nothing goes that is just being copied.
-void Preparer::use_source(const AttemptKey& key, const std::string& source) {
+void Preparer::use_source(const WorkKey& key, const std::string& source) {
   sources_[key] = source;
   const TimePoint now = clock_.now();
   if (!is_cache_ || now < trim_at_) return;
@@ -112,11 +110,11 @@ void Preparer::find_ports(const PrepareOrder& order) {
   done_(std::move(found));
 }
 
-void Preparer::open_ports(const AttemptKey& key) {
+void Preparer::open_ports(const WorkKey& key) {
   if (const auto lease = leases_.find(key); lease != leases_.end()) lease->second.open();
 }
 
-void Preparer::release(const AttemptKey& key) {
+void Preparer::release(const WorkKey& key) {
   leases_.erase(key);
   sources_.erase(key);
 }

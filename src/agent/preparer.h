@@ -26,11 +26,11 @@ class Preparer {
   // Code lies in the data folder; with `fetch`, what is missing there is fetched and cached.
   void set_storage(FetchBlob fetch);
   void prepare(const PrepareOrder& order);
-  void open_ports(const AttemptKey& key);  // so that its processes can bind them; they stay leased
-  void release(const AttemptKey& key);     // its ports, and its code may leave the cache
+  void open_ports(const WorkKey& key);  // so that its processes can bind them; they stay leased
+  void release(const WorkKey& key);     // its ports, and its code may leave the cache
 
  private:
-  void use_source(const AttemptKey& key, const std::string& source);
+  void use_source(const WorkKey& key, const std::string& source);
   Result<void> lay_out_all(const PrepareOrder& order, const std::string& data, const std::stop_token& stop);
   void lay_out_on_worker(const PrepareOrder& order, const NodePlace& place, bool has_namespaces,
                          const std::stop_token& stop);
@@ -45,9 +45,9 @@ class Preparer {
   Random random_;
   std::unique_ptr<Blobs> blobs_;  // used by the worker once set
   bool is_cache_ = false;
-  TimePoint trim_at_{};                        // the next time the cache is trimmed
-  std::map<AttemptKey, std::string> sources_;  // manifests of attempts known here
-  std::map<AttemptKey, PortLease> leases_;
+  TimePoint trim_at_{};                     // the next time the cache is trimmed
+  std::map<WorkKey, std::string> sources_;  // manifests of attempts known here
+  std::map<WorkKey, PortLease> leases_;
 };
 
 }  // namespace slipway::agent

@@ -72,7 +72,7 @@ std::uint64_t size_of(const std::string& path) {
 
 }  // namespace
 
-void StallWatch::add(const AttemptKey& key, Duration timeout, std::map<std::uint32_t, Process> processes,
+void StallWatch::add(const WorkKey& key, Duration timeout, std::map<std::uint32_t, Process> processes,
                      TimePoint now) {
   Watched& watched = watched_[key];
   watched.timeout = timeout;
@@ -80,21 +80,21 @@ void StallWatch::add(const AttemptKey& key, Duration timeout, std::map<std::uint
   watched.active_at = watched.look_at = now;
 }
 
-void StallWatch::started(const AttemptKey& key, std::uint32_t rank, std::int64_t pid) {
+void StallWatch::started(const WorkKey& key, std::uint32_t rank, std::int64_t pid) {
   if (const auto found = watched_.find(key); found != watched_.end())
     if (const auto process = found->second.processes.find(rank); process != found->second.processes.end())
       process->second.pid = pid;
 }
 
-void StallWatch::ended(const AttemptKey& key, std::uint32_t rank) {
+void StallWatch::ended(const WorkKey& key, std::uint32_t rank) {
   const auto found = watched_.find(key);
   if (found == watched_.end()) return;
   found->second.processes.erase(rank);
   if (found->second.processes.empty()) watched_.erase(found);
 }
 
-std::vector<std::pair<AttemptKey, bool>> StallWatch::look(TimePoint now) {
-  std::vector<std::pair<AttemptKey, bool>> changes;
+std::vector<std::pair<WorkKey, bool>> StallWatch::look(TimePoint now) {
+  std::vector<std::pair<WorkKey, bool>> changes;
   std::optional<std::map<std::int64_t, Seen>> all;
   for (auto& [key, watched] : watched_) {
     if (watched.look_at > now) continue;

@@ -19,13 +19,12 @@ class StallWatch {
     std::vector<std::string> outputs;  // files it writes to
     std::int64_t pid = 0;              // 0: not started, or ended
   };
-  void add(const AttemptKey& key, Duration timeout, std::map<std::uint32_t, Process> processes,
-           TimePoint now);
-  void started(const AttemptKey& key, std::uint32_t rank, std::int64_t pid);
-  void ended(const AttemptKey& key, std::uint32_t rank);
+  void add(const WorkKey& key, Duration timeout, std::map<std::uint32_t, Process> processes, TimePoint now);
+  void started(const WorkKey& key, std::uint32_t rank, std::int64_t pid);
+  void ended(const WorkKey& key, std::uint32_t rank);
 
   // Looks at those that are due; which have stalled, or continue.
-  std::vector<std::pair<AttemptKey, bool>> look(TimePoint now);
+  std::vector<std::pair<WorkKey, bool>> look(TimePoint now);
   std::optional<TimePoint> next() const;
 
  private:
@@ -38,7 +37,7 @@ class StallWatch {
     TimePoint look_at{};
     bool is_stalled = false;
   };
-  std::map<AttemptKey, Watched> watched_;
+  std::map<WorkKey, Watched> watched_;
 };
 
 }  // namespace slipway::agent

@@ -132,12 +132,13 @@ static void release_node(Turn& turn, Attempt& attempt, std::uint32_t node_place)
 }
 
 void on_process_started(Turn& turn, const ProcessStarted& started) {
-  Attempt* attempt = turn.state.find_attempt(started.key);
+  const auto* key = std::get_if<AttemptKey>(&started.key);
+  Attempt* attempt = key ? turn.state.find_attempt(*key) : nullptr;
   if (!attempt || started.rank >= attempt->processes.size()) return;
   Process& process = attempt->processes[started.rank];
   if (process.state != Process::State::sent) return;
   process.state = Process::State::running;
-  Job& job = turn.state.jobs.at(started.key.task.job);
+  Job& job = turn.state.jobs.at(key->task.job);
   const TimePoint time = within(started.time, attempt->record.placed_at, turn.now);
   if (!attempt->first_started_at) attempt->first_started_at = time;
   if (job.record.state == JobState::queued) {
@@ -149,7 +150,7 @@ void on_process_started(Turn& turn, const ProcessStarted& started) {
   if (!attempt->members[process.node]
            .holds_capacity()) {  // the node started it before it was reported what ended there
     Node& node = turn.state.nodes.at(attempt->record.nodes[process.node]);
-    std::erase(node.prefetched, started.key);
+    std::erase(node.prefetched, *key);
     hold_capacity(turn, node, *attempt);
   }
   meter(turn, *attempt, process.node);
@@ -157,26 +158,27 @@ void on_process_started(Turn& turn, const ProcessStarted& started) {
                   [](const Process& one) { return one.state == Process::State::sent; }) ||
       !advance(*attempt, AllStarted{}))
     return;
-  Task& task = *turn.state.find_task(started.key.task);
+  Task& task = *turn.state.find_task(key->task);
   attempt->record.started_at = time;
   meter_all(turn, *attempt);
-  if (turn.state.elastic.contains(started.key))
+  if (turn.state.elastic.contains(*key))
     turn.state.pool_of(job).changed = true;  // nodes may have come meanwhile
   advance(task.record.state, TaskStarted{});
   turn.effects.touch(task);
   turn.effects.touch(*attempt);
-  record_event(turn, "attempt.started", &job, task.record.name, started.key.attempt,
+  record_event(turn, "attempt.started", &job, task.record.name, key->attempt,
                fmt::format("{} runs on {}", task.record.name, fmt::join(attempt->record.node_names, ", ")),
                attempt->record.node_names.front());
-  const auto spec = spec_of(turn, started.key.task.job, started.key.task.group);
+  const auto spec = spec_of(turn, key->task.job, key->task.group);
   if (!spec)
     turn.effects.store_problem = spec.error();
   else if ((*spec)->max_wall_time.count() > 0)
-    turn.effects.timers.push_back({time + (*spec)->max_wall_time, WallTimeOver{started.key}});
+    turn.effects.timers.push_back({time + (*spec)->max_wall_time, WallTimeOver{*key}});
 }
 
 void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
-  Attempt* attempt = turn.state.find_attempt(ended.key);
+  const auto* key = std::get_if<AttemptKey>(&ended.key);
+  Attempt* attempt = key ? turn.state.find_attempt(*key) : nullptr;
   if (!attempt || ended.rank >= attempt->processes.size()) return;
   Process& process = attempt->processes[ended.rank];
   if (process.state == Process::State::ended || attempt->record.nodes[process.node] != node_id) return;
@@ -212,8 +214,8 @@ void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
                describe_end(ended, process.name, record.node_names[process.node]));
   }
   if (ended.kind == ProcessEndKind::exited || ended.kind == ProcessEndKind::signalled) {
-    Job& job = turn.state.jobs.at(ended.key.task.job);
-    Shape& shape = job.shapes[job.groups[ended.key.task.group].shape];
+    Job& job = turn.state.jobs.at(key->task.job);
+    Shape& shape = job.shapes[job.groups[key->task.group].shape];
     const Duration took = std::max(Duration(0), ended.ended_at - ended.started_at);
     shape.runtime_mean = shape.runtime_mean ? (4 * *shape.runtime_mean + took) / 5 : took;
     if (!shape.prepares)

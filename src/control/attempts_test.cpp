@@ -69,7 +69,7 @@ TEST(OnReport, TheFirstFailureStopsTheGangAndIsItsReason) {
   EXPECT_TRUE(has_event(effects, "task.failed"));
   EXPECT_EQ(gang.ended_jobs.at(gang.id).state, JobState::failed);
   for (const auto& [node, orders] : effects.orders)
-    EXPECT_EQ(orders.forget, (std::vector<AttemptKey>{gang.key}));
+    EXPECT_EQ(orders.forget, (std::vector<WorkKey>{gang.key}));
 }
 
 TEST(OnReport, RepeatedAndLateReportsChangeNothing) {
@@ -87,7 +87,7 @@ TEST(OnReport, RepeatedAndLateReportsChangeNothing) {
   other.attempt = 9;
   gang.ended("n1", other);
   const Effects effects = gang.finish();
-  EXPECT_EQ(effects.orders.at(gang.node("n1").record.id).forget, (std::vector<AttemptKey>{other}));
+  EXPECT_EQ(effects.orders.at(gang.node("n1").record.id).forget, (std::vector<WorkKey>{other}));
   EXPECT_TRUE(effects.changes.attempts.empty());
 }
 
@@ -166,7 +166,7 @@ TEST(LostNode, InterruptsItsAttemptsWithoutUsingRetries) {
   hello.running.push_back({key, 0, 1, bench.turn.now});
   bench.join("n1", 1'000, hello);
   EXPECT_EQ(bench.node("n1").record.state, NodeState::joining);
-  EXPECT_EQ(bench.finish().orders.begin()->second.stop.front().key, key);
+  EXPECT_EQ(bench.finish().orders.begin()->second.stop.front().key, WorkKey(key));
   EXPECT_FALSE(task.attempt);
   bench.ended("n1", key, 0, 137);
   bench.finish();

@@ -21,9 +21,10 @@ std::vector<PrepareOrder> preparing_orders_of(Turn& turn, const Attempt& attempt
 }
 
 void on_prepared(Turn& turn, Node& node, const Prepared& prepared) {
-  Attempt* attempt = turn.state.find_attempt(prepared.key);
+  const auto* key = std::get_if<AttemptKey>(&prepared.key);
+  Attempt* attempt = key ? turn.state.find_attempt(*key) : nullptr;
   if (attempt && attempt->joining.contains(node.record.id)) return join_gang(turn, *attempt, node, prepared);
-  if (!attempt || !node.attempts.contains(prepared.key)) {  // for nothing: it may let go of its ports
+  if (!attempt || !node.attempts.contains(*key)) {  // for nothing: it may let go of its ports
     orders_to(turn, node).stop.push_back({prepared.key, Duration(0), {}, {}});
     return;
   }

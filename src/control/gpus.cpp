@@ -183,7 +183,8 @@ void interrupt_without_gpus(Turn& turn, Node& node, const std::vector<ProcessEnd
   for (const AttemptKey& key : keys) {
     Attempt* attempt = turn.state.find_attempt(key);
     if (!attempt || !node.attempts.contains(key) ||
-        std::any_of(ended.begin(), ended.end(), [&](const ProcessEnded& end) { return end.key == key; }))
+        std::any_of(ended.begin(), ended.end(),
+                    [&](const ProcessEnded& end) { return end.key == WorkKey(key); }))
       continue;
     const std::uint32_t place = place_of(*attempt, node.record.id);
     const GpuIndices& held = attempt->record.gpus[place];

@@ -29,7 +29,7 @@ struct Node {
   std::set<AttemptKey> joining;       // gangs it is getting ready for, while they run elsewhere
   std::uint32_t preparing = 0;        // of both, not launched: the keeper does not know what they hold yet
   // Unknown or fenced attempts (their ranks) that it must end first.
-  std::map<AttemptKey, std::set<std::uint32_t>> cleaning;
+  std::map<WorkKey, std::set<std::uint32_t>> cleaning;
   bool counted = false;  // as a node that is there
   sched::Share metered = 0;
   std::vector<std::string> engines;

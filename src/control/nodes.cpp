@@ -133,7 +133,7 @@ static void dismiss(Turn& turn, SessionId session, const Hello& hello) {
   orders.quit = true;
   for (const ProcessStarted& running : hello.running)
     orders.stop.push_back({running.key, Duration(0), {}, {}});
-  for (const AttemptKey& key : hello.waiting) orders.stop.push_back({key, Duration(0), {}, {}});
+  for (const WorkKey& key : hello.waiting) orders.stop.push_back({key, Duration(0), {}, {}});
   for (const Prepared& prepared : hello.prepared) orders.stop.push_back({prepared.key, Duration(0), {}, {}});
   for (const ProcessEnded& ended : hello.ended) orders.forget.push_back(ended.key);
   turn.effects.outputs.messages.emplace_back(session, std::move(orders));
@@ -244,9 +244,15 @@ static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hell
   remove_node_if_empty(turn, node.record.id);
 }
 
+static bool holds(const Node& node, const WorkKey& key) {
+  const auto* attempt = std::get_if<AttemptKey>(&key);
+  return attempt && node.attempts.contains(*attempt);
+}
+
 // Of a gang that is not over; its own part may be.
-static bool is_part(const State& state, const Node& node, const AttemptKey& key) {
-  const Attempt* attempt = state.find_attempt(key);
+static bool is_part(const State& state, const Node& node, const WorkKey& key) {
+  const auto* of = std::get_if<AttemptKey>(&key);
+  const Attempt* attempt = of ? state.find_attempt(*of) : nullptr;
   return attempt && !attempt->record.has_left(place_of(*attempt, node.record.id));
 }
 
@@ -257,26 +263,29 @@ static void reconcile(Turn& turn, Node& node, const Hello& hello, bool same_inst
     end_lost_processes(turn, id,
                        fmt::format("node {} has a new instance and does not know of it", node.record.name));
   const std::set<AttemptKey> ours = node.attempts;
-  const auto is_of_ours = [&](const AttemptKey& key) {  // what prepares an attempt that we wait for
-    const WorkKey work = from_wire(key);
-    const auto* preparation = std::get_if<PreparationRun>(&work);
+  const auto is_ours = [&](const WorkKey& key) {
+    const auto* attempt = std::get_if<AttemptKey>(&key);
+    return attempt && ours.contains(*attempt);
+  };
+  const auto prepares_ours = [&](const WorkKey& key) {  // what prepares an attempt that we wait for
+    const auto* preparation = std::get_if<PreparationRun>(&key);
     if (!preparation || !ours.contains(preparation->of)) return false;
     const Attempt* attempt = turn.state.find_attempt(preparation->of);
     return attempt && attempt->phase == AttemptPhase::preparing;
   };
   for (const ProcessStarted& started : hello.running) {
-    if (is_start_task(started.key) || is_of_ours(started.key)) continue;
-    if (ours.contains(started.key))
+    if (is_start_task(started.key) || prepares_ours(started.key)) continue;
+    if (is_ours(started.key))
       on_process_started(turn, started);
     else
       node.cleaning[started.key].insert(started.rank);
   }
-  for (const AttemptKey& key : hello.waiting)
-    if (!ours.contains(key) && !is_start_task(key) && !is_of_ours(key)) node.cleaning[key];
+  for (const WorkKey& key : hello.waiting)
+    if (!is_ours(key) && !is_start_task(key) && !prepares_ours(key)) node.cleaning[key];
   for (const Prepared& prepared : hello.prepared) on_prepared(turn, node, prepared);
   for (const ProcessEnded& ended : hello.ended) {
     if (is_start_task(ended.key)) continue;
-    if (ours.contains(ended.key))
+    if (is_ours(ended.key))
       on_process_ended(turn, id, ended);
     else if (!is_part(turn.state, node, ended.key) && !node.cleaning.contains(ended.key))
       orders_to(turn, node).forget.push_back(ended.key);
@@ -299,9 +308,10 @@ static void settle_with(Turn& turn, Node& node, const Hello& hello, const Attemp
     if (!turn.effects.store_problem) orders_to(turn, node).prepare.push_back(std::move(orders[place]));
     return;
   }
-  const bool waits = std::find(hello.waiting.begin(), hello.waiting.end(), key) != hello.waiting.end();
+  const bool waits =
+      std::find(hello.waiting.begin(), hello.waiting.end(), WorkKey(key)) != hello.waiting.end();
   const auto reported = [&](std::uint32_t rank) {
-    const auto same = [&](const auto& one) { return one.key == key && one.rank == rank; };
+    const auto same = [&](const auto& one) { return one.key == WorkKey(key) && one.rank == rank; };
     return std::any_of(hello.running.begin(), hello.running.end(), same) ||
            std::any_of(hello.ended.begin(), hello.ended.end(), same);
   };
@@ -327,8 +337,9 @@ static void settle_with(Turn& turn, Node& node, const Hello& hello, const Attemp
         .stop.push_back(stop_order(turn, *attempt, **spec));  // an earlier one may have been lost
     gone.insert(gone.end(), unheard.begin(), unheard.end());
   } else if (const auto& ordered = starts_ordered(turn, node);
-             !unheard.empty() && std::none_of(ordered.begin(), ordered.end(),
-                                              [&](const StartOrder& order) { return order.key == key; })) {
+             !unheard.empty() && std::none_of(ordered.begin(), ordered.end(), [&](const StartOrder& order) {
+               return order.key == WorkKey(key);
+             })) {
     // The order was lost on the way. Sent again, it waits there until there is room.
     std::vector<StartOrder> orders = orders_of(turn, *attempt);
     if (turn.effects.store_problem) return;
@@ -364,14 +375,14 @@ static void settle_capacity(Turn& turn, Node& node, const Hello& hello) {
     }
     meter(turn, attempt, place);
   }
-  const auto waits = [&](const AttemptKey& key) {
-    return node.attempts.contains(key) &&
-           member_of(*turn.state.find_attempt(key), node.record.id).phase == MemberPhase::prefetched;
+  const auto add_prefetched = [&](const WorkKey& key) {
+    const auto* attempt = std::get_if<AttemptKey>(&key);
+    if (attempt && node.attempts.contains(*attempt) &&
+        member_of(*turn.state.find_attempt(*attempt), node.record.id).phase == MemberPhase::prefetched)
+      node.prefetched.push_back(*attempt);
   };
-  for (const AttemptKey& key : hello.waiting)
-    if (waits(key)) node.prefetched.push_back(key);
-  for (const StartOrder& order : starts_ordered(turn, node))
-    if (waits(order.key)) node.prefetched.push_back(order.key);
+  for (const WorkKey& key : hello.waiting) add_prefetched(key);
+  for (const StartOrder& order : starts_ordered(turn, node)) add_prefetched(order.key);
   start_prefetched(turn, node);
 }
 
@@ -393,13 +404,13 @@ void on_report(Turn& turn, SessionId session, const Report& report) {
   const NodeId id = node.record.id;
   for (const Prepared& prepared : report.prepared) on_prepared(turn, node, prepared);
   for (const ProcessStarted& started : report.started)
-    if (node.attempts.contains(started.key)) on_process_started(turn, started);
+    if (holds(node, started.key)) on_process_started(turn, started);
   for (const auto& [key, is_stalled] : report.silent)
-    if (node.attempts.contains(key)) on_stall(turn, id, key, is_stalled);
+    if (holds(node, key)) on_stall(turn, id, std::get<AttemptKey>(key), is_stalled);
   for (const ProcessEnded& ended : report.ended) {
     if (is_start_task(ended.key)) {
       on_start_task_ended(turn, node, ended);
-    } else if (node.attempts.contains(ended.key)) {
+    } else if (holds(node, ended.key)) {
       on_process_ended(turn, id, ended);
     } else if (const auto old = node.cleaning.find(ended.key); old != node.cleaning.end()) {
       old->second.erase(ended.rank);

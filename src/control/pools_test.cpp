@@ -130,7 +130,7 @@ struct Starting : Bench {
   StartTaskRun run(const std::string& name = "lab-1") {
     return {node(name).record.id, node(name).record.start.attempt};
   }
-  void end(int code, const std::string& name = "lab-1") { ended(name, to_wire(run(name)), 0, code); }
+  void end(int code, const std::string& name = "lab-1") { ended(name, run(name), 0, code); }
   Pool& lab() { return state.pools.at("default/lab"); }
 };
 
@@ -164,7 +164,7 @@ TEST(StartTask, TimesOut) {
   Starting bench;
   const Effects effects = bench.pass(11s);
   ASSERT_EQ(effects.orders.size(), 1u);
-  EXPECT_EQ(effects.orders.begin()->second.stop.front().key, to_wire(bench.run()));
+  EXPECT_EQ(effects.orders.begin()->second.stop.front().key, WorkKey(bench.run()));
   EXPECT_EQ(bench.node("lab-1").record.start.state, NodeStart::State::running)
       << "until its process has ended";
   bench.end(143);
@@ -175,12 +175,12 @@ TEST(StartTask, TimesOut) {
 
 TEST(StartTask, ALateEndOfAnEarlierRunIsForgottenAndChangesNothing) {
   Starting bench(1);
-  const AttemptKey first = to_wire(bench.run());
+  const WorkKey first = bench.run();
   bench.end(1);
   bench.pass(1s);
   bench.ended("lab-1", first, 0, 0);
   EXPECT_EQ(bench.node("lab-1").record.start.state, NodeStart::State::running);
-  EXPECT_EQ(bench.finish().orders.begin()->second.forget, (std::vector<AttemptKey>{first}));
+  EXPECT_EQ(bench.finish().orders.begin()->second.forget, (std::vector<WorkKey>{first}));
 }
 
 TEST(StartTask, AFailedNodeIsReplacedAfterAGrowingPause) {

@@ -1,5 +1,4 @@
-// Start tasks: what a node runs once per boot before it takes work. To the agent it is an attempt like any
-// other, of job 0, which is nobody's.
+// Start tasks: what a node runs once per boot before it takes work.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,8 +22,6 @@ std::string last_line(std::string_view lines) {
 
 static void send_start_task(Turn& turn, Node& node);
 
-bool is_start_task(const AttemptKey& key) { return std::holds_alternative<StartTaskRun>(from_wire(key)); }
-
 static StartTaskRun run_of(const Node& node) { return {node.record.id, node.record.start.attempt}; }
 
 bool is_prepared(const State& state, const Node& node) {
@@ -38,7 +35,7 @@ void settle_start_task(Turn& turn, Node& node, const Hello& hello) {
   const StartTask& task = turn.state.pool_of(node).record.start_task;
   NodeStart& start = node.record.start;
   const std::string life = hello.boot + "/" + hello.instance;
-  const AttemptKey key = to_wire(run_of(node));
+  const WorkKey key = run_of(node);
   for (const ProcessEnded& ended : hello.ended)
     if (is_start_task(ended.key)) on_start_task_ended(turn, node, ended);
   for (const ProcessStarted& running : hello.running)  // of an earlier boot, or no longer wanted
@@ -83,7 +80,7 @@ static void send_start_task(Turn& turn, Node& node) {
       {node.record.start.began_at + pool.record.start_task.timeout, StartTaskTimeout{run_of(node)}});
   if (!node.session) return;
   orders_to(turn, node)
-      .start.push_back(launch::start_task(pool.record, to_wire(run_of(node)), node.record,
+      .start.push_back(launch::start_task(pool.record, run_of(node), node.record,
                                           places_of(turn.state, pool.record, {}, std::nullopt)));
 }
 
@@ -94,7 +91,7 @@ void on_start_task_timeout(Turn& turn, Node& node, const StartTaskRun& run) {
   if (start.began_at + timeout > turn.now) return;
   start.detail = fmt::format("it ran longer than its time-out of {:g} s", seconds(timeout));
   turn.effects.touch(node);
-  if (node.session) orders_to(turn, node).stop.push_back({to_wire(run), Duration(5'000'000), {}, {}});
+  if (node.session) orders_to(turn, node).stop.push_back({run, Duration(5s), {}, {}});
 }
 
 // Something that makes every start task fail would bring up and take down nodes for ever: the pause grows
@@ -113,7 +110,7 @@ static bool replaces_nodes(const Pool& pool) {
 void on_start_task_ended(Turn& turn, Node& node, const ProcessEnded& ended) {
   NodeStart& start = node.record.start;
   if (node.session) orders_to(turn, node).forget.push_back(ended.key);
-  if (ended.key != to_wire(run_of(node)) || start.state != NodeStart::State::running) return;
+  if (ended.key != WorkKey(run_of(node)) || start.state != NodeStart::State::running) return;
   const StartTask& task = turn.state.pool_of(node).record.start_task;
   const bool timed_out = !start.detail.empty();
   start.ended_at = turn.now;
@@ -184,7 +181,7 @@ void restore_start_task(Turn& turn, Node& node) {
 
 void stop_start_task(Turn& turn, Node& node) {
   if (node.record.start.state == NodeStart::State::running && node.session)
-    orders_to(turn, node).stop.push_back({to_wire(run_of(node)), Duration(0), {}, {}});
+    orders_to(turn, node).stop.push_back({run_of(node), Duration(0), {}, {}});
 }
 
 void stop_start_tasks(Turn& turn) {

@@ -10,7 +10,6 @@
 
 namespace slipway::control {
 
-bool is_start_task(const AttemptKey& key);
 // Whether the node may take work as far as its start task is concerned.
 bool is_prepared(const State& state, const Node& node);
 // Once per boot of the node: called when it says hello, with what it says it has of it.

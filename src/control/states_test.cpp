@@ -5,7 +5,6 @@
 #include "control/node_state.h"
 #include "control/resize_state.h"
 #include "control/task_state.h"
-#include "control/work_key.h"
 
 namespace slipway::control {
 namespace {
@@ -122,14 +121,6 @@ TEST(NodeState, TakesWorkOnlyWhenNothingIsInTheWay) {
   EXPECT_FALSE(with([](NodeFacts& facts) { facts.leaving = true; }));
   EXPECT_FALSE(with([](NodeFacts& facts) { facts.drained = true; }));
   EXPECT_FALSE(with([](NodeFacts& facts) { facts.start_task = NodeFacts::StartTask::running; }));
-}
-
-TEST(WorkKey, TheThreeKindsSurviveTheWire) {
-  const AttemptKey attempt{{JobId{4}, 1, 2}, 3};
-  EXPECT_TRUE(std::holds_alternative<AttemptKey>(from_wire(attempt)));
-  EXPECT_EQ(std::get<PreparationRun>(from_wire(preparation_of(attempt))).of, attempt);
-  const StartTaskRun run{NodeId{7}, 2};
-  EXPECT_EQ(std::get<StartTaskRun>(from_wire(to_wire(run))), run);
 }
 
 }  // namespace

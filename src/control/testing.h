@@ -80,12 +80,12 @@ struct Bench {
     report.number = ++reports[name];
     on_report(turn, *node(name).session, report);
   }
-  void started(const std::string& name, const AttemptKey& key, std::uint32_t rank = 0) {
+  void started(const std::string& name, const WorkKey& key, std::uint32_t rank = 0) {
     Report said;
     said.started.push_back({key, rank, 1, turn.now});
     report(name, said);
   }
-  void ended(const std::string& name, const AttemptKey& key, std::uint32_t rank = 0, int code = 0) {
+  void ended(const std::string& name, const WorkKey& key, std::uint32_t rank = 0, int code = 0) {
     ended(name, {.key = key, .rank = rank, .kind = ProcessEndKind::exited, .code = code});
   }
   void ended(const std::string& name, ProcessEnded end) {

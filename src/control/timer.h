@@ -5,8 +5,8 @@
 #include <variant>
 
 #include "base/clock.h"
-#include "control/work_key.h"
 #include "domain/ids.h"
+#include "domain/work_key.h"
 
 namespace slipway::control {
 

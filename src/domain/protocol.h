@@ -17,6 +17,7 @@
 #include "domain/ids.h"
 #include "domain/job.h"
 #include "domain/records.h"
+#include "domain/work_key.h"
 
 namespace slipway {
 
@@ -31,7 +32,7 @@ std::string_view to_string(ProcessEndKind kind);
 std::optional<ProcessEndKind> parse_process_end_kind(std::string_view text);
 
 struct ProcessStarted {
-  AttemptKey key;
+  WorkKey key;
   std::uint32_t rank = 0;
   std::int64_t pid = 0;
   TimePoint time{};
@@ -39,7 +40,7 @@ struct ProcessStarted {
 };
 
 struct ProcessEnded {
-  AttemptKey key;
+  WorkKey key;
   std::uint32_t rank = 0;
   ProcessEndKind kind = ProcessEndKind::exited;
   int code = 0;  // exit code, or signal number
@@ -92,22 +93,10 @@ struct ProcessStart {
   friend bool operator==(const ProcessStart&, const ProcessStart&) = default;
 };
 
-// To the node a preparation is an attempt of its own, told from the others by its number.
-constexpr std::uint32_t preparation_mark = 1u << 31;
-constexpr bool is_preparation(const AttemptKey& key) { return (key.attempt & preparation_mark) != 0; }
-constexpr AttemptKey preparation_of(AttemptKey key) {
-  key.attempt |= preparation_mark;
-  return key;
-}
-constexpr AttemptKey prepared_by(AttemptKey key) {
-  key.attempt &= ~preparation_mark;
-  return key;
-}
-
 // What a node does before a gang may start: lay out the files and find ports. Nothing runs until every node
 // of the gang has said Prepared.
 struct PrepareOrder {
-  AttemptKey key;
+  WorkKey key;
   std::string folder;                // of the attempt
   std::string source;                // manifest hash, or empty
   std::vector<std::string> folders;  // under the data folder: where the source is laid out
@@ -121,7 +110,7 @@ struct PrepareOrder {
 };
 
 struct Prepared {
-  AttemptKey key;
+  WorkKey key;
   std::vector<std::uint16_t> ports;  // kept for it until it is started
   std::string secret;                // unguessable, for what the processes say to each other
   std::string problem;               // not empty: it cannot be started here, and this is why
@@ -131,7 +120,7 @@ struct Prepared {
 };
 
 struct StartOrder {
-  AttemptKey key;
+  WorkKey key;
   std::string folder;       // of the attempt, under the data folder: workspaces/default/jobs/job_1/train.1
   std::string shared;       // SLIPWAY_SHARED, likewise
   std::string workdir;      // absolute; empty: a fresh folder (with a copy of `source`, if any)
@@ -157,7 +146,7 @@ struct FilesOrder {
 };
 
 struct StopOrder {
-  AttemptKey key;
+  WorkKey key;
   Duration grace{5'000'000};  // SIGTERM, then SIGKILL after this; 0: SIGKILL at once
   // An eviction: what the attempt finds in its SLIPWAY_EVICTION_FILE. Empty: none.
   std::string folder;  // of the attempt
@@ -182,7 +171,7 @@ struct Hello {
   std::string cpu_limit_reason;
   std::vector<std::string> notes;
   std::vector<std::string> engines;  // what it can run containers with; empty also where nobody looked
-  std::vector<AttemptKey> waiting;   // accepted, not yet started, in the order they will start
+  std::vector<WorkKey> waiting;      // accepted, not yet started, in the order they will start
   std::vector<ProcessStarted> running;
   std::vector<ProcessEnded> ended;  // not yet acknowledged by forget
   std::vector<Prepared> prepared;   // not yet started
@@ -216,8 +205,8 @@ struct Report {
   std::vector<ProcessStarted> started;
   std::vector<ProcessEnded> ended;
   std::vector<Prepared> prepared;
-  std::vector<std::pair<AttemptKey, bool>> silent;  // fell silent (see StartOrder), or is no longer
-  std::optional<MachineUse> use;                    // now and then
+  std::vector<std::pair<WorkKey, bool>> silent;  // fell silent (see StartOrder), or is no longer
+  std::optional<MachineUse> use;                 // now and then
   friend bool operator==(const Report&, const Report&) = default;
 };
 
@@ -225,8 +214,8 @@ struct Orders {
   std::uint64_t number = 0;
   std::vector<StartOrder> start;  // an attempt that was started already is left alone
   std::vector<StopOrder> stop;
-  std::vector<AttemptKey> forget;  // their ends are written down; the node need not remember them
-  bool quit = false;               // end the agent and its keeper once nothing runs
+  std::vector<WorkKey> forget;  // their ends are written down; the node need not remember them
+  bool quit = false;            // end the agent and its keeper once nothing runs
   std::vector<PrepareOrder> prepare;
   std::vector<FilesOrder> files;
   friend bool operator==(const Orders&, const Orders&) = default;

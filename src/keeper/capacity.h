@@ -10,33 +10,33 @@
 #include <optional>
 #include <vector>
 
-#include "domain/ids.h"
 #include "domain/job.h"
+#include "domain/work_key.h"
 
 namespace slipway::keeper {
 
 class Capacity {
  public:
-  void take(const AttemptKey& key, const Resources& needs);
-  void wait(const AttemptKey& key, const Resources& needs, const Resources& total);
+  void take(const WorkKey& key, const Resources& needs);
+  void wait(const WorkKey& key, const Resources& needs, const Resources& total);
 
   // The oldest that waits, if it fits now: its capacity is taken.
-  std::optional<AttemptKey> next();
+  std::optional<WorkKey> next();
   // An attempt has ended here as a whole, or will not start. True when it still waited.
-  bool release(const AttemptKey& key);
+  bool release(const WorkKey& key);
 
   Resources held() const { return held_; }
   std::size_t waiting() const { return waiting_.size(); }
-  std::vector<AttemptKey> waiting_keys() const;  // in the order they will start
+  std::vector<WorkKey> waiting_keys() const;  // in the order they will start
 
  private:
   struct Request {
-    AttemptKey key;
+    WorkKey key;
     Resources needs;
     Resources total;
   };
   std::deque<Request> waiting_;
-  std::map<AttemptKey, Resources> holders_;
+  std::map<WorkKey, Resources> holders_;
   Resources held_;
 };
 

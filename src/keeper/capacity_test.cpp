@@ -5,7 +5,7 @@
 namespace slipway::keeper {
 namespace {
 
-AttemptKey key(std::uint32_t index) { return {{JobId(7), 0, index}, 1}; }
+WorkKey key(std::uint32_t index) { return AttemptKey{{JobId(7), 0, index}, 1}; }
 Resources cores(Millicores count) { return {.cores = count, .memory = 0, .gpus = 0}; }
 
 TEST(RoomTest, FirstComeFirstServed) {

@@ -103,7 +103,7 @@ class Replay {  // what the records of a journal add up to
         return true;
       }
       case RecordKind::forget: {
-        const AttemptKey key = read_key(in);
+        const WorkKey key = read_key(in);
         for (auto at = ended_.lower_bound({key, 0}); at != ended_.end() && at->first.first == key;)
           at = ended_.erase(at);
         return in.is_done();
@@ -120,7 +120,7 @@ class Replay {  // what the records of a journal add up to
   }
 
  private:
-  using Name = std::pair<AttemptKey, std::uint32_t>;
+  using Name = std::pair<WorkKey, std::uint32_t>;
   bool read_header(ByteReader& in) {
     if (in.number<std::uint32_t>() != format_version) return false;
     content_.header.boot = in.text();
@@ -161,7 +161,7 @@ Result<Journal> Journal::create(std::string path, const JournalContent& content)
 
 void Journal::intend(const Intent& intent) { append_intent(buffer_, intent); }
 void Journal::end(const ProcessEnded& end) { append_end(buffer_, end); }
-void Journal::forget(const AttemptKey& key) {
+void Journal::forget(const WorkKey& key) {
   append_record(buffer_, RecordKind::forget, [&](ByteWriter& record) { write(record, key); });
 }
 

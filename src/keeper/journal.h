@@ -23,7 +23,7 @@ struct JournalHeader {
 };
 
 struct Intent {
-  AttemptKey key;
+  WorkKey key;
   std::uint32_t rank = 0;
   TimePoint time{};
   friend bool operator==(const Intent&, const Intent&) = default;
@@ -46,7 +46,7 @@ class Journal {
   // Buffered until flush().
   void intend(const Intent& intent);
   void end(const ProcessEnded& end);
-  void forget(const AttemptKey& key);
+  void forget(const WorkKey& key);
 
   // One write. After an error nothing of the buffer is in the file, all of it is kept, and the next flush
   // tries again.

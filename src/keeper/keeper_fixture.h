@@ -68,7 +68,7 @@ inline pid_t pid_in(const std::string& path) {
   return text ? std::atoi(text->c_str()) : 0;
 }
 
-inline AttemptKey attempt(std::uint32_t index) { return {{JobId(1), 0, index}, 1}; }
+inline WorkKey attempt(std::uint32_t index) { return AttemptKey{{JobId(1), 0, index}, 1}; }
 
 // The worst a caller can leave behind, the C library's own signals included.
 inline void ignore_every_signal() {

@@ -374,8 +374,8 @@ TEST_P(KeeperTest, ReconnectedAgentSeesEndsItMissed) {
   ASSERT_TRUE(eventually([&] {
     keeper.connect();
     for (const ProcessEnded& end : keeper.list.ended) {
-      ended.insert(end.key.task.index);
-      EXPECT_EQ(end.code, end.key.task.index == 1 ? 5 : 6);
+      ended.insert(attempt_of(end.key)->task.index);
+      EXPECT_EQ(end.code, attempt_of(end.key)->task.index == 1 ? 5 : 6);
     }
     keeper.disconnect();
     return ended.size() == 2;
@@ -459,7 +459,7 @@ TEST_P(KeeperTest, ManyShortProcesses) {
     ASSERT_TRUE(message.has_value());
     if (const auto* end = std::get_if<ProcessEnded>(&*message)) {
       EXPECT_EQ(end->code, 0);
-      EXPECT_TRUE(ended.insert(end->key.task.index).second) << "reported once";
+      EXPECT_TRUE(ended.insert(attempt_of(end->key)->task.index).second) << "reported once";
     }
   }
 }

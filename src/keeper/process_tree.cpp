@@ -116,7 +116,7 @@ bool KeeperIdentity::owns(std::uint64_t tag) const {
   return (tag & ~serial_mask) == (tag_mark | keeper_bits(id));
 }
 
-std::string KeeperIdentity::marker(const AttemptKey& key, std::uint32_t rank) const {
+std::string KeeperIdentity::marker(const WorkKey& key, std::uint32_t rank) const {
   return fmt::format("SLIPWAY_KEEPER={}.{}.{}", id, to_string(key), rank);
 }
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "domain/ids.h"
+#include "domain/work_key.h"
 
 namespace slipway::keeper {
 
@@ -23,7 +23,7 @@ struct KeeperIdentity {
   // The tag of the `serial`th process it starts.
   std::uint64_t tag(std::uint32_t serial) const;
   bool owns(std::uint64_t tag) const;
-  std::string marker(const AttemptKey& key, std::uint32_t rank) const;  // SLIPWAY_KEEPER=<id>.<key>.<rank>
+  std::string marker(const WorkKey& key, std::uint32_t rank) const;  // SLIPWAY_KEEPER=<id>.<key>.<rank>
 };
 
 struct FoundProcess {

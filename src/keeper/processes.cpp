@@ -78,7 +78,7 @@ void Processes::stop(const StopRequest& stop) {
   for (const Serial serial : std::vector<Serial>(found->second.running)) stop_tree(serial, stop.grace);
 }
 
-void Processes::stop_waiting(const AttemptKey& key) {
+void Processes::stop_waiting(const WorkKey& key) {
   const auto waiting = waiting_.extract(key);
   if (!waiting) return;
   for (const ProcessSpec& process : waiting.mapped().processes)
@@ -86,7 +86,7 @@ void Processes::stop_waiting(const AttemptKey& key) {
 }
 
 void Processes::stop_everything() {
-  for (const AttemptKey& key : capacity_.waiting_keys()) stop_waiting(key);
+  for (const WorkKey& key : capacity_.waiting_keys()) stop_waiting(key);
   start_pending();
   std::vector<Serial> serials;
   for (const auto& [serial, process] : running_) serials.push_back(serial);
@@ -95,7 +95,7 @@ void Processes::stop_everything() {
 
 void Processes::forget(const ForgetRequest& forget) {
   start_pending();
-  for (const AttemptKey& key : forget.keys) {
+  for (const WorkKey& key : forget.keys) {
     const auto found = attempts_.find(key);
     if (found == attempts_.end() || found->second.left > 0) continue;
     journal_.forget(key);
@@ -118,7 +118,7 @@ ProcessList Processes::list() {
         {{process.key, process.rank, process.end ? 0 : process.pid, process.started_at}, process.resources});
   for (const auto& [key, attempt] : attempts_)
     list.ended.insert(list.ended.end(), attempt.ended.begin(), attempt.ended.end());
-  for (const AttemptKey& key : capacity_.waiting_keys()) {
+  for (const WorkKey& key : capacity_.waiting_keys()) {
     WaitingAttempt& waiting = list.waiting.emplace_back(WaitingAttempt{key, {}});
     for (const ProcessSpec& process : waiting_.at(key).processes) waiting.ranks.push_back(process.rank);
   }
@@ -229,11 +229,11 @@ bool Processes::never_ran(Serial serial, pid_t pid) {
   return true;
 }
 
-void Processes::start_failed(const AttemptKey& key, std::uint32_t rank, SpawnFailure why) {
+void Processes::start_failed(const WorkKey& key, std::uint32_t rank, SpawnFailure why) {
   did_not_start(key, rank, ProcessEndKind::start_failed, std::move(why.what), why.counts_against_retries);
 }
 
-void Processes::did_not_start(const AttemptKey& key, std::uint32_t rank, ProcessEndKind kind, std::string why,
+void Processes::did_not_start(const WorkKey& key, std::uint32_t rank, ProcessEndKind kind, std::string why,
                               bool counts_against_retries) {
   ProcessEnded end;
   end.key = key;

@@ -55,7 +55,7 @@ class Processes {
 
  private:
   struct Process {
-    AttemptKey key;
+    WorkKey key;
     std::uint32_t rank = 0;
     Resources resources;
     Duration stop_grace{0};
@@ -79,7 +79,7 @@ class Processes {
   using Running = std::map<Serial, Process>;
 
   void intend(StartRequest start);
-  void stop_waiting(const AttemptKey& key);
+  void stop_waiting(const WorkKey& key);
   void start_pending();
   void start_process(const StartRequest& start, ProcessSpec process);
   Result<CoreList> limit_cores(const StartRequest& start, const ProcessSpec& process, int slot);
@@ -87,8 +87,8 @@ class Processes {
   void note_start(const Process& process);
   void check_spawns();
   bool never_ran(Serial serial, pid_t pid);
-  void start_failed(const AttemptKey& key, std::uint32_t rank, SpawnFailure why);
-  void did_not_start(const AttemptKey& key, std::uint32_t rank, ProcessEndKind kind, std::string why,
+  void start_failed(const WorkKey& key, std::uint32_t rank, SpawnFailure why);
+  void did_not_start(const WorkKey& key, std::uint32_t rank, ProcessEndKind kind, std::string why,
                      bool counts_against_retries);
   void kill_what_is_late();
   bool is_idle() const { return running_.empty() && pending_.empty() && waiting_.empty(); }
@@ -120,11 +120,11 @@ class Processes {
   Spawner spawner_;
   std::vector<Serial> spawning_;
   Capacity capacity_;
-  std::map<AttemptKey, StartRequest> waiting_;  // for capacity
-  std::vector<StartRequest> pending_;           // their intents are in the journal's buffer
+  std::map<WorkKey, StartRequest> waiting_;  // for capacity
+  std::vector<StartRequest> pending_;        // their intents are in the journal's buffer
   Running running_;
   std::unordered_map<pid_t, Serial> by_pid_;
-  std::map<AttemptKey, Attempt> attempts_;
+  std::map<WorkKey, Attempt> attempts_;
   std::vector<FromKeeper> events_;
 };
 

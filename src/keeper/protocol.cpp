@@ -105,7 +105,7 @@ Kind write_content(ByteWriter& out, const StopRequest& stop) {
 }
 Kind write_content(ByteWriter& out, const ForgetRequest& forget) {
   out.number(static_cast<std::uint32_t>(forget.keys.size()));
-  for (const AttemptKey& key : forget.keys) keeper::write(out, key);
+  for (const WorkKey& key : forget.keys) keeper::write(out, key);
   return Kind::forget;
 }
 Kind write_content(ByteWriter& out, const ProcessList& list) {
@@ -187,20 +187,21 @@ Result<Message> checked(Message message, const ByteReader& in) {
 
 }  // namespace
 
-void write(ByteWriter& out, const AttemptKey& key) {
-  out.number(key.task.job.value());
-  out.number(key.task.group);
-  out.number(key.task.index);
-  out.number(key.attempt);
+void write(ByteWriter& out, const WorkKey& key) {
+  const AttemptKey packed = pack(key);
+  out.number(packed.task.job.value());
+  out.number(packed.task.group);
+  out.number(packed.task.index);
+  out.number(packed.attempt);
 }
 
-AttemptKey read_key(ByteReader& in) {
-  AttemptKey key;
-  key.task.job = JobId(in.number<std::uint64_t>());
-  key.task.group = in.number<std::uint32_t>();
-  key.task.index = in.number<std::uint32_t>();
-  key.attempt = in.number<std::uint32_t>();
-  return key;
+WorkKey read_key(ByteReader& in) {
+  AttemptKey packed;
+  packed.task.job = JobId(in.number<std::uint64_t>());
+  packed.task.group = in.number<std::uint32_t>();
+  packed.task.index = in.number<std::uint32_t>();
+  packed.attempt = in.number<std::uint32_t>();
+  return unpack(packed);
 }
 
 void write(ByteWriter& out, const ProcessEnded& end) {
@@ -269,7 +270,7 @@ Result<ToKeeper> parse_to_keeper(std::string_view frame) {
     case Kind::forget: {
       ForgetRequest forget;
       forget.keys.resize(in.count());
-      for (AttemptKey& key : forget.keys) key = read_key(in);
+      for (WorkKey& key : forget.keys) key = read_key(in);
       return checked<ToKeeper>(std::move(forget), in);
     }
     default: return fail(ErrorCode::invalid, "an agent sent its keeper something of an unknown kind");

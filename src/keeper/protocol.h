@@ -26,7 +26,7 @@ struct RunningProcess {
 
 // An attempt that waits for capacity.
 struct WaitingAttempt {
-  AttemptKey key;
+  WorkKey key;
   std::vector<std::uint32_t> ranks;
   friend bool operator==(const WaitingAttempt&, const WaitingAttempt&) = default;
 };
@@ -58,7 +58,7 @@ struct ProcessSpec {
 };
 
 struct StartRequest {
-  AttemptKey key;
+  WorkKey key;
   Duration stop_grace = std::chrono::seconds(5);
   bool behind = false;  // prefetched: starts when it fits into `total`, after those that wait already
   Resources total;      // of the node
@@ -67,12 +67,12 @@ struct StartRequest {
   friend bool operator==(const StartRequest&, const StartRequest&) = default;
 };
 struct StopRequest {
-  AttemptKey key;
+  WorkKey key;
   Duration grace{0};
   friend bool operator==(const StopRequest&, const StopRequest&) = default;
 };
 struct ForgetRequest {
-  std::vector<AttemptKey> keys;
+  std::vector<WorkKey> keys;
   friend bool operator==(const ForgetRequest&, const ForgetRequest&) = default;
 };
 struct ListRequest {
@@ -97,9 +97,9 @@ Result<ToKeeper> parse_to_keeper(std::string_view frame);
 Result<FromKeeper> parse_from_keeper(std::string_view frame);
 
 // Also how the journal writes them.
-void write(ByteWriter& out, const AttemptKey& key);
+void write(ByteWriter& out, const WorkKey& key);
 void write(ByteWriter& out, const ProcessEnded& end);
-AttemptKey read_key(ByteReader& in);
+WorkKey read_key(ByteReader& in);
 ProcessEnded read_ended(ByteReader& in);
 
 }  // namespace slipway::keeper

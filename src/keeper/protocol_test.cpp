@@ -15,7 +15,7 @@ std::string frame_of(const ProcessEnded& end) {
 
 TEST(KeeperProtocol, AnEndHasAKnownKind) {
   ProcessEnded end;
-  end.key = {{JobId{7}, 1, 2}, 3};
+  end.key = AttemptKey{{JobId{7}, 1, 2}, 3};
   end.detail = "it said so";
   // The byte is where two ends that differ in nothing but the kind differ.
   end.kind = ProcessEndKind::exited;
@@ -40,7 +40,7 @@ TEST(KeeperProtocol, AnEndHasAKnownKind) {
 TEST(KeeperProtocol, AStartSaysWhetherCoresAreLimited) {
   for (const bool limited : {false, true}) {
     StartRequest start;
-    start.key = {{JobId{7}, 1, 2}, 3};
+    start.key = AttemptKey{{JobId{7}, 1, 2}, 3};
     start.cpu_limit = limited;
     std::string bytes;
     append_frame(bytes, ToKeeper(start));

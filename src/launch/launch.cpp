@@ -333,12 +333,12 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
   return orders;
 }
 
-StartOrder start_task(const PoolRecord& pool, const AttemptKey& key, const NodeRecord& node,
+StartOrder start_task(const PoolRecord& pool, const StartTaskRun& run, const NodeRecord& node,
                       std::vector<View::Place> places) {
   const StartTask& task = pool.start_task;
   StartOrder order;
-  order.key = key;
-  order.folder = start_folder(node.workspace, node.name, node.id, key.attempt);
+  order.key = run;
+  order.folder = start_folder(node.workspace, node.name, node.id, run.attempt);
   order.cpu_limit = false;  // it has the node to itself
   ProcessStart& process = order.processes.emplace_back();
   process.gpus = node.gpu_indices;
@@ -350,7 +350,7 @@ StartOrder start_task(const PoolRecord& pool, const AttemptKey& key, const NodeR
   Environment environment = task.environment;
   environment["SLIPWAY_NODE"] = node.name;
   environment["SLIPWAY_POOL"] = node.pool;
-  environment["SLIPWAY_ATTEMPT"] = std::to_string(key.attempt);
+  environment["SLIPWAY_ATTEMPT"] = std::to_string(run.attempt);
   if (!pool.mount_root.empty()) {
     environment["SLIPWAY_MOUNTS"] = pool.mount_root;
     process.argv = viewed(pool.mount_root, std::move(process.argv));

@@ -49,7 +49,7 @@ std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placeme
 std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement);
 
 // What a node runs before it takes work; nobody else is told of it. `places`: the mounts of its pool.
-StartOrder start_task(const PoolRecord& pool, const AttemptKey& key, const NodeRecord& node,
+StartOrder start_task(const PoolRecord& pool, const StartTaskRun& run, const NodeRecord& node,
                       std::vector<View::Place> places);
 inline constexpr std::string_view start_task_file = "start-task";  // its script, in the attempt's folder
 

@@ -127,7 +127,7 @@ void ClusterSimulation::apply(std::uint32_t id, const Orders& orders) {
   for (const StopOrder& order : orders.stop) stop_part(id, order);
   for (const StartOrder& order : orders.start) {
     Part part;
-    part.key = order.key;
+    part.key = std::get<AttemptKey>(order.key);  // simulated pools have no start tasks
     part.ranks.reserve(order.processes.size());
     for (const ProcessStart& process : order.processes) {
       part.need = part.need + process.resources;
@@ -183,7 +183,7 @@ void ClusterSimulation::end_part(std::uint32_t id, const AttemptKey& key) {
 
 void ClusterSimulation::stop_part(std::uint32_t id, const StopOrder& order) {
   Node& node = nodes_[id];
-  const auto is_it = [&](const Part& one) { return one.key == order.key; };
+  const auto is_it = [&](const Part& one) { return WorkKey(one.key) == order.key; };
   if (const auto found = std::find_if(node.waiting.begin(), node.waiting.end(), is_it);
       found != node.waiting.end()) {
     report_end(id, *found, ProcessEndKind::not_started, 0);

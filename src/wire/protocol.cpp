@@ -27,20 +27,27 @@ Duration duration_at(const Json& json, const char* key) {
   return Duration(wire::integer<std::int64_t>(json.at(key)));
 }
 
-AttemptKey key_at(const Json& json) {
-  const auto key = parse_attempt_key(json.get_ref<const std::string&>());
+WorkKey key_at(const Json& json) {
+  const auto key = parse_work_key(json.get_ref<const std::string&>());
   if (!key) throw std::invalid_argument("an attempt key is malformed");
   return *key;
 }
 
-Json keys_json(const std::vector<AttemptKey>& keys) {
+AttemptKey attempt_at(const Json& json) {
+  const WorkKey key = key_at(json);
+  const auto* attempt = std::get_if<AttemptKey>(&key);
+  if (!attempt) throw std::invalid_argument("the key is not that of an attempt");
+  return *attempt;
+}
+
+Json keys_json(const std::vector<WorkKey>& keys) {
   Json list = Json::array();
-  for (const AttemptKey& key : keys) list.push_back(to_string(key));
+  for (const WorkKey& key : keys) list.push_back(to_string(key));
   return list;
 }
 
-std::vector<AttemptKey> keys_from(const Json& list) {
-  std::vector<AttemptKey> keys;
+std::vector<WorkKey> keys_from(const Json& list) {
+  std::vector<WorkKey> keys;
   for (const Json& item : list) keys.push_back(key_at(item));
   return keys;
 }
@@ -459,7 +466,7 @@ std::string text_of(const Orders& value) {
     out += '}';
   });
   put_list(out, "forget", value.forget,
-           [&](const AttemptKey& key) { fmt::format_to(Out(out), "\"{}\"", to_string(key)); });
+           [&](const WorkKey& key) { fmt::format_to(Out(out), "\"{}\"", to_string(key)); });
   return out + "}";
 }
 Orders orders_from(const Json& json) {
@@ -470,7 +477,7 @@ Orders orders_from(const Json& json) {
   if (json.contains("files"))
     for (const Json& item : json.at("files"))
       value.files.push_back(
-          {key_at(item.at("key")), item.at("folder").get<std::string>(), files_from(item.at("files"))});
+          {attempt_at(item.at("key")), item.at("folder").get<std::string>(), files_from(item.at("files"))});
   for (const Json& item : json.at("start")) value.start.push_back(start_from(item));
   for (const Json& item : json.at("stop"))
     value.stop.push_back({key_at(item.at("key")), duration_at(item, "grace"), item.value("folder", ""),

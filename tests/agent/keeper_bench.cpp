@@ -114,7 +114,7 @@ void receive(Keeper& keeper, const Use& use) {
 
 ToKeeper task(const std::string& data, int round, int index, bool whole) {
   StartRequest start;
-  start.key = {{JobId(static_cast<std::uint64_t>(round)), 0, static_cast<std::uint32_t>(index)}, 1};
+  start.key = AttemptKey{{JobId(static_cast<std::uint64_t>(round)), 0, static_cast<std::uint32_t>(index)}, 1};
   ProcessSpec process;
   process.resources.cores = 1000;
   process.argv = {"/bin/true"};

@@ -178,7 +178,7 @@ TEST(Gpus, ANodeThatReturnsWithFewerInterruptsWhatHeldTheMissingOnes) {
   ASSERT_EQ(granted(bench.submit(4, 1)), (Indices{0, 1, 2, 3}));
   Hello hello = bench.hello_of("lab-1", {0, 1});
   for (std::uint32_t task = 0; task < 4; ++task)
-    hello.running.push_back({{{JobId{1}, 0, task}, 1}, 0, 100 + task, bench.now});
+    hello.running.push_back({AttemptKey{{JobId{1}, 0, task}, 1}, 0, 100 + task, bench.now});
   EXPECT_EQ(bench.join(hello).size(), 0u) << "nothing is started on a card that is gone";
   EXPECT_EQ(bench.indices("lab-1"), (Indices{0, 1}));
   const auto attempts = bench.store->attempts({JobId{1}, 0, 3});
@@ -191,7 +191,7 @@ TEST(Gpus, ANodeThatReturnsWithFewerInterruptsWhatHeldTheMissingOnes) {
   Report report{.number = 1, .started = {}, .ended = {}, .prepared = {}, .silent = {}, .use = {}};
   for (std::uint32_t task = 2; task < 4; ++task) {
     ProcessEnded& end = report.ended.emplace_back();
-    end.key = {{JobId{1}, 0, task}, 1};
+    end.key = AttemptKey{{JobId{1}, 0, task}, 1};
     end.kind = ProcessEndKind::signalled;
     end.code = 15;
   }

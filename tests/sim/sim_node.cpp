@@ -25,7 +25,7 @@ keeper::ProcessList SimNode::list() const {
   keeper::ProcessList list;
   for (const auto& [key, running] : running_) list.running.push_back({running.started, running.resources});
   for (const auto& [key, ended] : ended_) list.ended.push_back(ended);
-  for (const AttemptKey& key : capacity_.waiting_keys()) {
+  for (const WorkKey& key : capacity_.waiting_keys()) {
     keeper::WaitingAttempt& waiting = list.waiting.emplace_back(keeper::WaitingAttempt{key, {}});
     for (const ProcessStart& process : waiting_.at(key).processes) waiting.ranks.push_back(process.rank);
   }
@@ -41,7 +41,7 @@ void SimNode::restart_agent(TimePoint now) {
 
 void SimNode::kill_keeper(TimePoint now) {
   agent_->keeper_lost();
-  std::vector<std::pair<AttemptKey, std::uint32_t>> keys;
+  std::vector<std::pair<WorkKey, std::uint32_t>> keys;
   for (const auto& [key, running] : running_) keys.push_back(key);
   for (const auto& key : keys) {
     const Running running = running_.at(key);
@@ -83,8 +83,9 @@ void SimNode::start_waiting(TimePoint now) {
 }
 
 void SimNode::note_end(ProcessEnded end, TimePoint now) {
-  if (is_preparation(end.key) && end.kind == ProcessEndKind::exited && end.code == 0)
-    ledger_.prepared[prepared_by(end.key)].insert(name_);
+  if (const auto* run = std::get_if<PreparationRun>(&end.key);
+      run && end.kind == ProcessEndKind::exited && end.code == 0)
+    ledger_.prepared[run->of].insert(name_);
   ended_[{end.key, end.rank}] = end;
   agent_->ended(end);
   if (--left_.at(end.key) > 0) return;
@@ -103,7 +104,7 @@ std::size_t nodes_of(const StartOrder& order) {
 
 void SimNode::begin(const StartOrder& order, TimePoint now) {
   if (const std::size_t nodes = nodes_of(order);
-      nodes > 1 && ledger_.prepared[order.key].size() < nodes && ledger_.broken.empty())
+      nodes > 1 && ledger_.prepared[std::get<AttemptKey>(order.key)].size() < nodes && ledger_.broken.empty())
     ledger_.broken =
         fmt::format("{} was started before all its {} nodes were ready", to_string(order.key), nodes);
   for (const ProcessStart& process : order.processes) {
@@ -138,7 +139,7 @@ void SimNode::begin(const StartOrder& order, TimePoint now) {
   }
 }
 
-void SimNode::end(std::pair<AttemptKey, std::uint32_t> key, ProcessEndKind kind, int code, TimePoint now) {
+void SimNode::end(std::pair<WorkKey, std::uint32_t> key, ProcessEndKind kind, int code, TimePoint now) {
   const auto found = running_.find(key);
   if (found == running_.end()) return;
   const TimePoint started_at = found->second.started.time;
@@ -147,7 +148,7 @@ void SimNode::end(std::pair<AttemptKey, std::uint32_t> key, ProcessEndKind kind,
 }
 
 void SimNode::run(TimePoint now) {
-  std::vector<std::pair<AttemptKey, std::uint32_t>> due;
+  std::vector<std::pair<WorkKey, std::uint32_t>> due;
   for (const auto& [key, running] : running_)
     if (running.ends_at <= now) due.push_back(key);
   for (const auto& key : due) end(key, running_.at(key).kind, running_.at(key).code, now);
@@ -178,7 +179,7 @@ void SimNode::carry_out(TimePoint now) {
         if (random_.chance(0.01))
           found.problem = "no room on the disk";
         else if (stage->order.preparation.empty())
-          ledger_.prepared[found.key].insert(name_);
+          ledger_.prepared[std::get<AttemptKey>(found.key)].insert(name_);
         agent_->staged(std::move(found), now);
       } else if (auto* begin = std::get_if<agent::effect::Start>(&effect)) {
         start(std::move(begin->order), now);
@@ -205,7 +206,7 @@ void SimNode::carry_out(TimePoint now) {
             }
           }
       } else if (auto* forget = std::get_if<agent::effect::Forget>(&effect)) {
-        for (const AttemptKey& key : forget->keys)
+        for (const WorkKey& key : forget->keys)
           std::erase_if(ended_, [&](const auto& entry) { return entry.first.first == key; });
       } else if (std::holds_alternative<agent::effect::Quit>(effect)) {
         quit_ = true;
@@ -220,8 +221,8 @@ Resources SimNode::running_now() const {
   return sum;
 }
 
-std::set<AttemptKey> SimNode::attempts_running() const {
-  std::set<AttemptKey> keys;
+std::set<WorkKey> SimNode::attempts_running() const {
+  std::set<WorkKey> keys;
   for (const auto& [key, running] : running_) keys.insert(key.first);
   return keys;
 }

@@ -16,7 +16,7 @@ namespace slipway::sim {
 // What really happened, wherever it happened: each process may begin once in the history of the world, and
 // one of a gang only when all its nodes were ready.
 struct Ledger {
-  std::set<std::pair<AttemptKey, std::uint32_t>> begun;
+  std::set<std::pair<WorkKey, std::uint32_t>> begun;
   std::map<AttemptKey, std::set<std::string>> prepared;  // which nodes were ready for it
   std::string broken;
 };
@@ -46,7 +46,7 @@ class SimNode {
   bool has_quit() const { return quit_; }
   bool is_local() const { return local_; }
   Resources running_now() const;
-  std::set<AttemptKey> attempts_running() const;
+  std::set<WorkKey> attempts_running() const;
   const Resources& total() const { return total_; }
 
   std::optional<SessionId> session;  // of the agent's connection, as the network sees it
@@ -66,7 +66,7 @@ class SimNode {
   void begin(const StartOrder& order, TimePoint now);
   void start_waiting(TimePoint now);
   void note_end(ProcessEnded end, TimePoint now);
-  void end(std::pair<AttemptKey, std::uint32_t> key, ProcessEndKind kind, int code, TimePoint now);
+  void end(std::pair<WorkKey, std::uint32_t> key, ProcessEndKind kind, int code, TimePoint now);
   void make_agent();
 
   std::string name_, pool_, instance_;
@@ -75,11 +75,11 @@ class SimNode {
   Random& random_;
   Ledger& ledger_;
   std::unique_ptr<agent::AgentCore> agent_;
-  std::map<std::pair<AttemptKey, std::uint32_t>, Running> running_;
-  std::map<std::pair<AttemptKey, std::uint32_t>, ProcessEnded> ended_;
+  std::map<std::pair<WorkKey, std::uint32_t>, Running> running_;
+  std::map<std::pair<WorkKey, std::uint32_t>, ProcessEnded> ended_;
   keeper::Capacity capacity_;
-  std::map<AttemptKey, StartOrder> waiting_;  // for room
-  std::map<AttemptKey, std::size_t> left_;    // processes that have not ended
+  std::map<WorkKey, StartOrder> waiting_;  // for room
+  std::map<WorkKey, std::size_t> left_;    // processes that have not ended
   bool quit_ = false;
 };
 

@@ -493,9 +493,10 @@ std::string World::broken_invariant() {
     if (!view || view->node.state == NodeState::lost || view->node.state == NodeState::joining ||
         !node.session)
       continue;
-    for (const AttemptKey& key : node.attempts_running()) {
-      if (is_preparation(key)) continue;  // that of an attempt that was given up may take a while to end
-      if (const auto [at, added] = live.emplace(key.task, to_string(key));
+    for (const WorkKey& key : node.attempts_running()) {
+      const auto* attempt = std::get_if<AttemptKey>(&key);
+      if (!attempt) continue;  // the preparation of an attempt that was given up may take a while to end
+      if (const auto [at, added] = live.emplace(attempt->task, to_string(key));
           !added && at->second != to_string(key))
         return fmt::format("two live attempts: {} and {}", at->second, to_string(key));
     }
