@@ -12,7 +12,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
 
-from harness import PATIENCE, SharedServiceCase, processes_of, wait_until  # noqa: E402
+from harness import PATIENCE, NeverHappened, SharedServiceCase, processes_of, wait_until  # noqa: E402
 
 EXAMPLES = os.path.join(ROOT, "examples", "toolkits")
 
@@ -42,8 +42,18 @@ class Training:
         query = {"process": process, **({"attempt": attempt} if attempt else {})}
         return re.sub(r"^\[(?:\d+,)?\d+\]<stdout>: ?", "", self.service.log(self.job, self.task, **query), flags=re.MULTILINE)
 
-    def complaints(self):
-        return repr(self.service.run("logs", f"{self.job}/{self.task}", "--stderr"))
+    def history(self, lines=40):
+        """How each attempt ended, and the last lines each of its processes wrote: what a failed test prints."""
+        task = self.service.task(self.job, self.task)
+        text = [f"{self.job}/{self.task}: {task['state']}: {task['reason']}"]
+        for attempt in task["history"]:
+            number = attempt["attempt"]
+            text.append(f"attempt {number}: {attempt['end']}: {attempt['detail']} (placed {attempt['placed_at']}, ended {attempt['ended_at']})")
+            for process in task["process_names"]:
+                for stream in ("stdout", "stderr"):
+                    text.append(f"--- attempt {number}, {stream} of {process}")
+                    text.append(self.service.log(self.job, self.task, process=process, attempt=number, stream=stream, tail=lines).rstrip())
+        return "\n".join(text)
 
     def wait_for(self, process, pattern):
         wait_until(
@@ -105,9 +115,13 @@ class FrameworkCase(SharedServiceCase):
 
     def finish(self, training, attempts=1):
         """Waits for the end, which has to be a good one after so many attempts that leaves nothing running."""
-        state = self.s.wait_for(training.job, timeout=6 * PATIENCE)["state"]
-        self.assertEqual(state, "succeeded", training.complaints() if state != "succeeded" else "")
-        self.assertEqual(self.s.task(training.job, training.task)["attempts"], attempts)
+        try:
+            state = self.s.wait_for(training.job, timeout=6 * PATIENCE)["state"]
+        except NeverHappened as never:
+            self.fail(f"{never}\n{training.history()}")
+        seen = state, self.s.task(training.job, training.task)["attempts"]
+        if seen != ("succeeded", attempts):
+            self.fail(f"{seen} instead of {('succeeded', attempts)}\n{training.history()}")
         wait_until(lambda: not training.processes(), what=f"{training.processes()} ended")
         return training
 
