@@ -19,7 +19,7 @@
 #include "base/random.h"
 #include "base/seal.h"
 #include "base/sha256.h"
-#include "compat/batchai/face.h"
+#include "compat/batchai/batchai.h"
 #include "container/engines.h"
 #include "control/loop.h"
 #include "net/client.h"
@@ -114,8 +114,8 @@ bool is_set(const char* name, std::string_view value) {
   return found && value == found;
 }
 
-batchai::FaceOptions batchai_options(const Resources& machine) {
-  batchai::FaceOptions options;
+batchai::Options batchai_options(const Resources& machine) {
+  batchai::Options options;
   options.machine = machine;
   options.containers_on_host = is_set("SLIPWAY_BATCHAI_CONTAINERS", "host");
   options.always_accepts = is_set("SLIPWAY_BATCHAI_FORCE_202", "1");
@@ -210,7 +210,8 @@ class Service {
                                       api::ApiOptions{data_, probe_name, nonce_, clock_.now(),
                                                       [this](bool keep_running) { stop(keep_running); },
                                                       std::make_shared<const Sealer>(std::move(*sealer))});
-    api_->add_face(batchai::make_face(api_->face_tools(), batchai_options(settings.machine.total)));
+    api_->add_compat_api(
+        batchai::make_batchai_api(api_->compat_api_context(), batchai_options(settings.machine.total)));
     api_->set_tokens(tokens_);
     api_->set_url(url_);
     local_ = std::make_unique<provision::LocalProvisioner>(
@@ -241,7 +242,7 @@ class Service {
       control_->join();
       loop_.post([this, keep_running] {
         if (keep_running) return finish();
-        local_->wait_until_gone(Duration(10'000'000), [this] { finish(); });
+        local_->wait_until_gone(std::chrono::seconds(10), [this] { finish(); });
       });
     });
   }

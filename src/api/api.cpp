@@ -69,13 +69,13 @@ std::optional<Api::Identity> Api::identify(const net::Request& request) const {
   return std::nullopt;
 }
 
-Face* Api::face_of(const net::Request& request) const {
-  for (const auto& face : faces_)
-    if (face->answers(request.path)) return face.get();
+CompatApi* Api::compat_api_of(const net::Request& request) const {
+  for (const auto& compat : compat_apis_)
+    if (compat->answers(request.path)) return compat.get();
   return nullptr;
 }
 
-FaceTools Api::face_tools() {
+CompatApiContext Api::compat_api_context() {
   return {loop_,
           control_,
           reads_,
@@ -94,12 +94,12 @@ FaceTools Api::face_tools() {
 net::BodyPolicy Api::policy(const net::Request& head) {
   net::BodyPolicy policy;
   policy.size_max = body_max;
-  const Face* face = face_of(head);
-  const bool is_open = face ? face->is_open(head.path) : head.path == "/healthz";
+  const CompatApi* compat = compat_api_of(head);
+  const bool is_open = compat ? compat->is_open(head.path) : head.path == "/healthz";
   const auto identity = identify(head);
   if (!is_open && !identity) {  // not a byte of a stranger's body is read
     ++unauthorized_;
-    policy.refuse = face ? face->unauthorized() : unauthorized();
+    policy.refuse = compat ? compat->unauthorized() : unauthorized();
     return policy;
   }
   if (head.method == "PUT" && head.path.starts_with("/v1/blobs/")) {
@@ -118,14 +118,14 @@ void Api::handle(std::shared_ptr<net::Exchange> exchange) {
   Call call(loop_, std::move(exchange));
   const net::Request& request = call.request();
   const auto identity = identify(request);
-  if (Face* face = face_of(request)) {
-    if (!identity && !face->is_open(request.path)) return call.send(face->unauthorized());
+  if (CompatApi* compat = compat_api_of(request)) {
+    if (!identity && !compat->is_open(request.path)) return call.send(compat->unauthorized());
     if (identity) {
       ++requests_;
       call.caller = identity->caller;
       call.role = identity->role;
     }
-    return face->handle(call);
+    return compat->handle(call);
   }
   if (!identity && request.path != "/healthz")
     return call.send(unauthorized());  // revoked while its body was read

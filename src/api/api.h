@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "api/blobs.h"
+#include "api/compat_api.h"
 #include "api/events.h"
-#include "api/face.h"
 #include "api/file_source.h"
 #include "api/node_sessions.h"
 #include "api/read_pool.h"
@@ -52,9 +52,9 @@ class Api {
   void set_tokens(std::vector<TokenRecord> tokens) { tokens_ = std::move(tokens); }
   void set_url(std::string url) { url_ = std::move(url); }
 
-  // What a face is built from, and its place among the paths: it is asked before the routes here are.
-  FaceTools face_tools();
-  void add_face(std::unique_ptr<Face> face) { faces_.push_back(std::move(face)); }
+  // What a compatibility API is built on. Its paths come before the routes here.
+  CompatApiContext compat_api_context();
+  void add_compat_api(std::unique_ptr<CompatApi> compat) { compat_apis_.push_back(std::move(compat)); }
 
   const Router& router() const { return router_; }
   Worker& worker() { return worker_; }
@@ -82,7 +82,7 @@ class Api {
     Role role = Role::viewer;
   };
   std::optional<Identity> identify(const net::Request& request) const;
-  Face* face_of(const net::Request& request) const;
+  CompatApi* compat_api_of(const net::Request& request) const;
 
   // Runs `work` as a change of the control state; its result is rendered and sent once it is saved.
   template <class T>
@@ -188,7 +188,7 @@ class Api {
   ApiOptions options_;
   std::string url_;
   Router router_;
-  std::vector<std::unique_ptr<Face>> faces_;
+  std::vector<std::unique_ptr<CompatApi>> compat_apis_;
   EventHub hub_;
   NodeSessions sessions_;
   BlobStore blobs_;

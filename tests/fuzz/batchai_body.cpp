@@ -1,4 +1,4 @@
-// Bodies and paths of the Batch AI face: PUT of a job, a cluster, a file server or a workspace, by the first
+// Bodies and paths of the Batch AI API: PUT of a job, a cluster, a file server or a workspace, by the first
 // byte.
 #include "compat/batchai/body.h"
 #include "compat/batchai/layout.h"
@@ -14,13 +14,13 @@ namespace {
 void translate(Body kind, Value body) {
   static const Sealer sealer = Sealer::for_now();
   static const FileServers servers{{"lab/ml/main/nas", "nfs.main.nas"}};
-  const Place place{"lab", "ml", "main", "digits", "hello"};
+  const ResourceId resource{"lab", "ml", "main", "digits", "hello"};
   if (kind == Body::job) {
     PoolRecord pool;
     pool.name = "c1";
     pool.per_node.cores = 1000;
     complete_job(body);
-    const auto job = translate_job(body, {place, "uuid", pool, false, servers, sealer});
+    const auto job = translate_job(body, {resource, "uuid", pool, false, servers, sealer});
     SLIPWAY_CHECK(job || !job.error().message.empty());
     if (job)
       for (const std::string& folder : job->tasks.front().folders)
@@ -28,7 +28,7 @@ void translate(Body kind, Value body) {
   } else if (kind == Body::cluster) {
     complete_cluster(body);
     const auto pool =
-        translate_cluster(body, {place, "uuid", "c1", {.cores = 2000}, Duration(1), servers, sealer});
+        translate_cluster(body, {resource, "uuid", "c1", {.cores = 2000}, Duration(1), servers, sealer});
     SLIPWAY_CHECK(pool || !pool.error().message.empty());
   }
 }

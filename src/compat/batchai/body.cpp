@@ -17,7 +17,7 @@ struct Field {
   const Shape* shape = nullptr;
   bool required = false;
   bool secret = false;
-  const char* otherwise = nullptr;        // what it is when it is not said
+  const char* otherwise = nullptr;        // the default
   std::vector<std::string_view> words{};  // of which it is one; lower case
   const char* also = nullptr;             // another name it had
   std::int64_t low = 0, high = 1'000'000'000;
@@ -390,12 +390,12 @@ Answer<Value> accept_body(Body kind, std::string_view json) {
   if (kind == Body::cluster_change)
     if (const Value* scale_settings = find(body, "properties.scaleSettings"))
       check_scale(*scale_settings, "properties.scaleSettings", problems);
-  if (!problems.empty()) return refuse(fault_of(problems, json));
+  if (!problems.empty()) return refuse(to_cloud_error(problems, json));
   return body;
 }
 
-Fault fault_of(const Problems& problems, std::string_view json) {
-  Fault fault{400, "InvalidRequestBody", "", problems.front().path, {}};
+CloudError to_cloud_error(const Problems& problems, std::string_view json) {
+  CloudError error{400, "InvalidRequestBody", "", problems.front().path, {}};
   const auto lines =
       json.find('\n') == std::string_view::npos ? std::map<std::string, int>() : lines_of(json);
   for (const Problem& problem : problems) {
@@ -406,14 +406,14 @@ Fault fault_of(const Problems& problems, std::string_view json) {
       path.resize(path.find_last_of(".["));
       line = lines.find(path);
     }
-    fault.details.push_back(
+    error.details.push_back(
         {"InvalidParameter",
          line == lines.end() ? problem.message : fmt::format("line {}: {}", line->second, problem.message),
          problem.path});
   }
-  fault.message = fault.details.front().message;
-  if (problems.size() > 1) fault.message += fmt::format(" (and {} more, see details)", problems.size() - 1);
-  return fault;
+  error.message = error.details.front().message;
+  if (problems.size() > 1) error.message += fmt::format(" (and {} more, see details)", problems.size() - 1);
+  return error;
 }
 
 }  // namespace slipway::batchai

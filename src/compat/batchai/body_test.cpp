@@ -9,7 +9,7 @@
 namespace slipway::batchai {
 namespace {
 
-TEST(BatchAiBody, TheTenExamplesAreTakenAndKeepNoSecrets) {
+TEST(BatchAiBody, TenExamplesAreAcceptedWithoutSecrets) {
   for (const std::string& example : examples) {
     SCOPED_TRACE(example);
     const auto body = accept_body(Body::job, sent(example));
@@ -26,7 +26,7 @@ TEST(BatchAiBody, TheTenExamplesAreTakenAndKeepNoSecrets) {
   }
 }
 
-TEST(BatchAiBody, EveryProblemIsSaidAtOnceWithItsLine) {
+TEST(BatchAiBody, AllProblemsAreReportedWithTheirLines) {
   const auto body = accept_body(Body::job, R"({"properties": {
  "nodeCount": 0,
  "cluster": {"id": 5},
@@ -124,7 +124,7 @@ TEST(BatchAiBody, RulesBetweenFields) {
   }
 }
 
-TEST(BatchAiBody, WhatIsNoObjectIsRefused) {
+TEST(BatchAiBody, BodyThatIsNoObjectIsRejected) {
   for (const char* text : {"[", "[]", "5", "{\"properties\":[]}", "{\"properties\":{\"cluster\":[]}}"}) {
     const auto body = accept_body(Body::job, text);
     ASSERT_FALSE(body.has_value()) << text;
@@ -159,7 +159,7 @@ TEST(BatchAiBody, Periods) {
     const auto period = parse_period(row.text);
     ASSERT_EQ(period.has_value(), row.seconds >= 0);
     if (!period) continue;
-    EXPECT_EQ(period->count() / 1'000'000, row.seconds);
+    EXPECT_EQ(std::chrono::floor<std::chrono::seconds>(*period).count(), row.seconds);
     EXPECT_EQ(format_period(*period), row.written);
   }
 }

@@ -10,7 +10,7 @@
 namespace slipway::batchai {
 namespace {
 
-void say(Problems& problems, const std::string& path, const std::string& message) {
+void add_problem(Problems& problems, const std::string& path, const std::string& message) {
   problems.push_back({path, path + " " + message});
 }
 
@@ -35,28 +35,29 @@ constexpr const char* no_vault =
 
 void check_credentials(const Value& item, const std::string& path, Problems& problems) {
   if (find(item, "credentials.accountKeySecretReference"))
-    say(problems, path + ".credentials.accountKeySecretReference", no_vault);
+    add_problem(problems, path + ".credentials.accountKeySecretReference", no_vault);
 }
 
 void check_volumes(const Value& volumes, const std::string& path, Problems& problems) {
-  std::set<std::string> places;
+  std::set<std::string> mount_points;
   for (const char* kind :
        {"azureFileShares", "azureBlobFileSystems", "fileServers", "unmanagedFileSystems"}) {
     const auto& items = items_at(volumes, kind);
     for (std::size_t i = 0; i < items.size(); ++i) {
       const std::string here = fmt::format("{}.{}[{}]", path, kind, i);
       std::string at = text_at(items[i], "relativeMountPath");
-      if (at.empty()) continue;  // said already
+      if (at.empty()) continue;  // reported already
       if (leads_out(at) || at.front() == '/' || at == ".")
-        say(problems, here + ".relativeMountPath",
+        add_problem(
+            problems, here + ".relativeMountPath",
             fmt::format("is '{}'; name a folder below the mount root, without '..'", at.substr(0, 100)));
       while (at.ends_with('/')) at.pop_back();
-      if (!places.insert(at).second)
-        say(problems, here + ".relativeMountPath",
-            fmt::format("is '{}', where another volume is mounted already", at.substr(0, 100)));
+      if (!mount_points.insert(at).second)
+        add_problem(problems, here + ".relativeMountPath",
+                    fmt::format("is '{}', where another volume is mounted already", at.substr(0, 100)));
       check_credentials(items[i], here, problems);
       if (leads_out(text_at(items[i], "sourceDirectory")))
-        say(problems, here + ".sourceDirectory", "leads out of the file server with '..'");
+        add_problem(problems, here + ".sourceDirectory", "leads out of the file server with '..'");
     }
   }
 }
@@ -68,14 +69,14 @@ void check_variables(const Value& properties, const std::string& path, Problems&
       const std::string here = fmt::format("{}.{}[{}]", path, kind, i);
       const std::string name = text_at(items[i], "name");
       if (!name.empty() && (!is_identifier(name) || (name.front() >= '0' && name.front() <= '9')))
-        say(problems, here + ".name",
-            fmt::format("is '{}'; use letters, digits and '_', not beginning with a digit",
-                        name.substr(0, 100)));
+        add_problem(problems, here + ".name",
+                    fmt::format("is '{}'; use letters, digits and '_', not beginning with a digit",
+                                name.substr(0, 100)));
       if (std::string_view(kind) != "secrets") continue;
       if (find(items[i], "valueSecretReference"))
-        say(problems, here + ".valueSecretReference", no_vault);
+        add_problem(problems, here + ".valueSecretReference", no_vault);
       else if (!items[i].find("value"))
-        say(problems, here, "has neither value nor valueSecretReference");
+        add_problem(problems, here, "has neither value nor valueSecretReference");
     }
   }
 }
@@ -89,15 +90,15 @@ void check_directories(const Value& properties, Problems& problems) {
       const std::string id = text_at(items[i], "id");
       if (id.empty()) continue;
       if (!is_identifier(id))
-        say(problems, here + ".id",
-            fmt::format("is '{}'; it becomes part of a variable's name: use letters, digits and '_'",
-                        id.substr(0, 100)));
+        add_problem(problems, here + ".id",
+                    fmt::format("is '{}'; it becomes part of a variable's name: use letters, digits and '_'",
+                                id.substr(0, 100)));
       if (std::string_view(kind) == "outputDirectories" && same_word(id, "stdouterr"))
-        say(problems, here + ".id", "is 'stdouterr', which is where standard output goes");
+        add_problem(problems, here + ".id", "is 'stdouterr', which is where standard output goes");
       if (!ids.insert(lower(id)).second)
-        say(problems, here + ".id", fmt::format("is '{}', as another's", id.substr(0, 100)));
+        add_problem(problems, here + ".id", fmt::format("is '{}', as another's", id.substr(0, 100)));
       if (leads_out(text_at(items[i], "pathSuffix")))
-        say(problems, here + ".pathSuffix", "leads out with '..'");
+        add_problem(problems, here + ".pathSuffix", "leads out with '..'");
     }
   }
 }
@@ -109,36 +110,36 @@ void check_toolkit(const Value& properties, const Toolkits& toolkit, Problems& p
   const bool script = settings.find("pythonScriptFilePath"), config = settings.find("configFilePath");
   if (type == "cntk" || type == "caffe") {
     if (script == config)
-      say(problems, path,
-          fmt::format("has {}; it needs one of pythonScriptFilePath and configFilePath",
-                      script ? "a script and a configuration" : "neither script nor configuration"));
+      add_problem(problems, path,
+                  fmt::format("has {}; it needs one of pythonScriptFilePath and configFilePath",
+                              script ? "a script and a configuration" : "neither script nor configuration"));
     if (config && settings.find("pythonInterpreterPath"))
-      say(problems, path + ".pythonInterpreterPath", "goes with pythonScriptFilePath only");
+      add_problem(problems, path + ".pythonInterpreterPath", "goes with pythonScriptFilePath only");
   }
   if (const Value* language = settings.find("languageType")) {
     const std::string word = lower(language->text);
     if (word != "brainscript" && word != "python")
-      say(problems, path + ".languageType", "is one of BrainScript and Python");
+      add_problem(problems, path + ".languageType", "is one of BrainScript and Python");
     else if (script != config && (word == "python") != script)
-      say(problems, path + ".languageType",
-          fmt::format("is {}, which does not go with {}", language->text,
-                      script ? "pythonScriptFilePath" : "configFilePath"));
+      add_problem(problems, path + ".languageType",
+                  fmt::format("is {}, which does not go with {}", language->text,
+                              script ? "pythonScriptFilePath" : "configFilePath"));
   }
   if (const Value* backend = settings.find("communicationBackend")) {
     const std::string word = lower(backend->text);
     if (word != "tcp" && word != "gloo" && word != "mpi" && word != "nccl")
-      say(problems, path + ".communicationBackend",
-          fmt::format("is '{}'; it is one of TCP, Gloo, MPI and NCCL", backend->text.substr(0, 50)));
+      add_problem(problems, path + ".communicationBackend",
+                  fmt::format("is '{}'; it is one of TCP, Gloo, MPI and NCCL", backend->text.substr(0, 50)));
   }
   const std::int64_t nodes = number_at(properties, "nodeCount", 1);
   const std::int64_t processes = number_at(settings, "processCount", nodes);
   if (processes < nodes || processes % nodes != 0)
-    say(problems, path + ".processCount",
-        fmt::format("is {}; with nodeCount {} it must be a multiple of {}", processes, nodes, nodes));
+    add_problem(problems, path + ".processCount",
+                fmt::format("is {}; with nodeCount {} it must be a multiple of {}", processes, nodes, nodes));
   if (number_at(settings, "parameterServerCount", 0) > nodes)
-    say(problems, path + ".parameterServerCount",
-        fmt::format("is {}; a node has at most one parameter server, and nodeCount is {}",
-                    number_at(settings, "parameterServerCount", 0), nodes));
+    add_problem(problems, path + ".parameterServerCount",
+                fmt::format("is {}; a node has at most one parameter server, and nodeCount is {}",
+                            number_at(settings, "parameterServerCount", 0), nodes));
 }
 
 }  // namespace
@@ -169,13 +170,13 @@ const Toolkits* toolkit_of(const Value& properties) {
 void check_scale(const Value& scale, const std::string& path, Problems& problems) {
   const Value* by_itself = scale.find("autoScale");
   if ((scale.find("manual") != nullptr) == (by_itself != nullptr))
-    return say(problems, path, "needs exactly one of manual and autoScale");
+    return add_problem(problems, path, "needs exactly one of manual and autoScale");
   if (!by_itself) return;
   const std::int64_t low = number_at(*by_itself, "minimumNodeCount", 0);
   const std::int64_t high = number_at(*by_itself, "maximumNodeCount", low);
   if (low > high)
-    say(problems, path + ".autoScale.minimumNodeCount",
-        fmt::format("is {}, above maximumNodeCount {}", low, high));
+    add_problem(problems, path + ".autoScale.minimumNodeCount",
+                fmt::format("is {}, above maximumNodeCount {}", low, high));
 }
 
 void check_cluster(const Value& body, Problems& problems) {
@@ -190,7 +191,7 @@ void check_cluster(const Value& body, Problems& problems) {
   if (find(*properties,
            "nodeSetup.performanceCountersSettings.appInsightsReference."
            "instrumentationKeySecretReference"))
-    say(problems, "properties.nodeSetup.performanceCountersSettings.appInsightsReference", no_vault);
+    add_problem(problems, "properties.nodeSetup.performanceCountersSettings.appInsightsReference", no_vault);
 }
 
 void check_job(const Value& body, Problems& problems) {
@@ -204,16 +205,17 @@ void check_job(const Value& body, Problems& problems) {
       all.emplace_back(one.settings);
       if (properties->find(one.settings)) given.emplace_back(one.settings);
     }
-    say(problems, "properties",
-        given.empty()
-            ? fmt::format("has no toolkit; give one of {}", fmt::join(all, ", "))
-            : fmt::format("has {} toolkits, {}; keep one", given.size(), fmt::join(given, " and ")));
+    add_problem(problems, "properties",
+                given.empty()
+                    ? fmt::format("has no toolkit; give one of {}", fmt::join(all, ", "))
+                    : fmt::format("has {} toolkits, {}; keep one", given.size(), fmt::join(given, " and ")));
   }
   if (const Value* volumes = properties->find("mountVolumes"))
     check_volumes(*volumes, "properties.mountVolumes", problems);
   if (find(*properties, "containerSettings.imageSourceRegistry.credentials.passwordSecretReference"))
-    say(problems, "properties.containerSettings.imageSourceRegistry.credentials.passwordSecretReference",
-        no_vault);
+    add_problem(problems,
+                "properties.containerSettings.imageSourceRegistry.credentials.passwordSecretReference",
+                no_vault);
   check_variables(*properties, "properties", problems);
   check_directories(*properties, problems);
 }
@@ -221,9 +223,10 @@ void check_job(const Value& body, Problems& problems) {
 void check_file_server(const Value& body, Problems& problems) {
   const std::string type = text_at(body, "properties.dataDisks.storageAccountType");
   if (!type.empty() && !same_word(type, "Standard_LRS") && !same_word(type, "Premium_LRS"))
-    say(problems, "properties.dataDisks.storageAccountType", "is one of Standard_LRS and Premium_LRS");
+    add_problem(problems, "properties.dataDisks.storageAccountType",
+                "is one of Standard_LRS and Premium_LRS");
   if (items_at(body, "properties.sshConfiguration.publicIPsToAllow").size() > 400)
-    say(problems, "properties.sshConfiguration.publicIPsToAllow", "has more than 400 addresses");
+    add_problem(problems, "properties.sshConfiguration.publicIPsToAllow", "has more than 400 addresses");
 }
 
 namespace {

@@ -8,11 +8,11 @@
 namespace slipway::batchai {
 namespace {
 
-Answer<JobRecord> existing(const Registry& registry, const Place& place) {
-  if (auto in = registry.in_experiment(place); !in) return refuse(in.error());
-  auto found = registry.job(place);
+Answer<JobRecord> existing(const Registry& registry, const ResourceId& resource) {
+  if (auto in = registry.in_experiment(resource); !in) return refuse(in.error());
+  auto found = registry.job(resource);
   if (!found) return refuse(found.error());
-  if (!*found) return refuse(not_found(Noun::job, place.name));
+  if (!*found) return refuse(not_found(Noun::job, resource.name));
   return **found;
 }
 
@@ -29,13 +29,13 @@ bool allows_host(const FolderRecord* workspace) {
   return found != workspace->tags.end() && same_word(found->second, "host");
 }
 
-Answer<Reply> terminate(Registry& registry, const Place& place) {
-  auto job = existing(registry, place);
+Answer<Reply> terminate(Registry& registry, const ResourceId& resource) {
+  auto job = existing(registry, resource);
   if (!job) return refuse(job.error());
   if (is_terminal(job->state)) return Reply{200, {}, {}};
   if (auto ended = registry.controller().cancel(registry.caller(), job->id, "it was terminated by its user");
       !ended)
-    return refuse(fault_of(ended.error()));
+    return refuse(to_cloud_error(ended.error()));
   return Reply{200, {}, Operation::Kind::terminate};
 }
 
@@ -43,38 +43,38 @@ Answer<Reply> terminate(Registry& registry, const Place& place) {
 
 Answer<Reply> Service::put_job(Registry& registry, const Asked& asked, const Value& body,
                                const std::string& uuid) {
-  const Place& place = asked.target.place;
+  const ResourceId& resource = asked.target.resource;
   make_default(registry, asked);
-  auto in = registry.in_experiment(place);
+  auto in = registry.in_experiment(resource);
   if (!in) return refuse(in.error());
-  if (registry.is_going(Noun::workspace, place))
-    return refuse(is_being_deleted(Noun::workspace, place.workspace));
-  if (registry.is_going(Noun::experiment, place))
-    return refuse(is_being_deleted(Noun::experiment, place.experiment));
-  if (registry.is_going(Noun::job, place)) return refuse(is_being_deleted(Noun::job, place.name));
-  auto known = registry.job(place);
+  if (registry.is_deleting(Noun::workspace, resource))
+    return refuse(is_being_deleted(Noun::workspace, resource.workspace));
+  if (registry.is_deleting(Noun::experiment, resource))
+    return refuse(is_being_deleted(Noun::experiment, resource.experiment));
+  if (registry.is_deleting(Noun::job, resource)) return refuse(is_being_deleted(Noun::job, resource.name));
+  auto known = registry.job(resource);
   if (!known) return refuse(known.error());
   if (*known) {
-    if ((*known)->tags.at(tag::print) == tools_.sealer.sign("body:" + format(body)))
+    if ((*known)->tags.at(tag::print) == context_.sealer.sign("body:" + format(body)))
       return shown(registry, **known, Operation::Kind::create);
     return refuse(
         409, "JobAlreadyExists",
         fmt::format("the job {} exists already, and asks for something else; delete it first, or choose "
                     "another name",
-                    place.name));
+                    resource.name));
   }
   const std::string cluster_id = text_at(body, "properties.cluster.id");
   const auto target = parse_id(cluster_id);
   const auto cluster =
-      target && target->noun == Noun::cluster ? registry.cluster(target->place) : std::nullopt;
+      target && target->noun == Noun::cluster ? registry.cluster(target->resource) : std::nullopt;
   if (!cluster) {
-    Fault fault = not_found(Noun::cluster, target ? target->place.name : cluster_id.substr(0, 300));
-    fault.target = "properties.cluster.id";
-    return refuse(fault);
+    CloudError error = not_found(Noun::cluster, target ? target->resource.name : cluster_id.substr(0, 300));
+    error.target = "properties.cluster.id";
+    return refuse(error);
   }
-  if (cluster->pool.deleting) return refuse(is_being_deleted(Noun::cluster, target->place.name));
+  if (cluster->pool.deleting) return refuse(is_being_deleted(Noun::cluster, target->resource.name));
   const FileServers servers = registry.servers_of(find(body, "properties.mountVolumes"));
-  JobContext context{*in, uuid, cluster->pool, false, servers, tools_.sealer};
+  JobContext context{*in, uuid, cluster->pool, false, servers, context_.sealer};
   auto spec = translate_job(body, context);
   if (!spec) return refuse(spec.error());
   auto& controller = registry.controller();
@@ -86,26 +86,27 @@ Answer<Reply> Service::put_job(Registry& registry, const Asked& asked, const Val
     context.on_host = true;
     auto on_host = translate_job(body, context);
     if (!on_host) return refuse(on_host.error());
-    const bool allowed = options_.containers_on_host || allows_host(registry.folder(Noun::workspace, place));
+    const bool allowed =
+        options_.containers_on_host || allows_host(registry.folder(Noun::workspace, resource));
     submitted = controller.submit(
         registry.caller(),
         allowed ? *on_host
                 : without_engine(*on_host, image, why.hint.empty() ? why.what : why.what + "; " + why.hint),
         "");
   }
-  if (!submitted) return refuse(fault_of(submitted.error()));
+  if (!submitted) return refuse(to_cloud_error(submitted.error()));
   registry.make_datastores(spec->tasks.front().mounts);
   return shown(registry, submitted->job, Operation::Kind::create);
 }
 
 Answer<Reply> Service::list_jobs(Registry& registry, const Asked& asked, std::uint32_t limit) {
-  const Place& place = asked.target.place;
-  if (auto in = registry.in_experiment(place); !in) return refuse(in.error());
+  const ResourceId& resource = asked.target.resource;
+  if (auto in = registry.in_experiment(resource); !in) return refuse(in.error());
   std::optional<JobId> after;
   if (const auto token = asked.call.parameter("$skiptoken")) after = parse_job_id(*token);
   auto jobs =
-      registry.source().jobs_by_tag(tag::experiment, key_of(Noun::experiment, place), after, limit + 1);
-  if (!jobs) return refuse(fault_of(jobs.error()));
+      registry.source().jobs_by_tag(tag::experiment, key_of(Noun::experiment, resource), after, limit + 1);
+  if (!jobs) return refuse(to_cloud_error(jobs.error()));
   const bool has_more = jobs->size() > limit;
   if (has_more) jobs->resize(limit);
   auto views = registry.views(std::move(*jobs));
@@ -121,7 +122,7 @@ Answer<Reply> Service::list_jobs(Registry& registry, const Asked& asked, std::ui
 
 void Service::jobs(const Asked& asked) {
   const std::string method = asked.request().method;
-  const Place place = asked.target.place;
+  const ResourceId resource = asked.target.resource;
   const std::string& action = asked.target.action;
   if (asked.target.is_list) {
     const auto limit = number_of(asked, "maxresults", 1, 1000, 1000);
@@ -131,11 +132,11 @@ void Service::jobs(const Asked& asked) {
     });
   }
   if (action == "terminate")
-    return change(asked, [place](Registry& registry) { return terminate(registry, place); });
+    return change(asked, [resource](Registry& registry) { return terminate(registry, resource); });
   if (action == "listOutputFiles") return list_outputs(asked);
   if (action == "listRemoteLoginInformation")
-    return read(asked, [this, asked, place](Registry& registry) -> Answer<Reply> {
-      auto job = existing(registry, place);
+    return read(asked, [this, asked, resource](Registry& registry) -> Answer<Reply> {
+      auto job = existing(registry, resource);
       if (!job) return refuse(job.error());
       auto view = registry.view(*job);
       if (!view) return refuse(view.error());
@@ -147,8 +148,8 @@ void Service::jobs(const Asked& asked) {
       return list(asked, std::move(page));
     });
   if (method == "GET" || method == "HEAD")
-    return read(asked, [place](Registry& registry) -> Answer<Reply> {
-      auto job = existing(registry, place);
+    return read(asked, [resource](Registry& registry) -> Answer<Reply> {
+      auto job = existing(registry, resource);
       if (!job) return refuse(job.error());
       return shown(registry, *job);
     });

@@ -76,14 +76,14 @@ std::string join_path(std::string_view a, std::string_view b) {
   return a.empty() ? rest : a == "/" ? "/" + rest : std::string(a) + "/" + rest;
 }
 
-std::string job_segment(const Place& place, std::string_view uuid) {
-  return fmt::format("{}/{}/workspaces/{}/experiments/{}/jobs/{}/{}", place.subscription, place.group,
-                     place.workspace, place.experiment, place.name, uuid);
+std::string job_segment(const ResourceId& resource, std::string_view uuid) {
+  return fmt::format("{}/{}/workspaces/{}/experiments/{}/jobs/{}/{}", resource.subscription, resource.group,
+                     resource.workspace, resource.experiment, resource.name, uuid);
 }
 
-std::string cluster_segment(const Place& place, std::string_view uuid) {
-  return fmt::format("{}/{}/workspaces/{}/clusters/{}/{}", place.subscription, place.group, place.workspace,
-                     place.name, uuid);
+std::string cluster_segment(const ResourceId& resource, std::string_view uuid) {
+  return fmt::format("{}/{}/workspaces/{}/clusters/{}/{}", resource.subscription, resource.group,
+                     resource.workspace, resource.name, uuid);
 }
 
 std::string valid_name(std::string_view text) {
@@ -117,7 +117,7 @@ std::vector<std::string> servers_in(const Value& volumes) {
   std::vector<std::string> keys;
   for (const Value& item : items_at(volumes, "fileServers"))
     if (const auto target = parse_id(text_at(item, "fileServer.id")); target)
-      keys.push_back(key_of(Noun::file_server, target->place));
+      keys.push_back(key_of(Noun::file_server, target->resource));
   return keys;
 }
 
@@ -149,7 +149,7 @@ std::vector<Mount> mounts_of(const Value& volumes, std::string_view under, const
     const std::string id = text_at(exports[i], "fileServer.id");
     const auto target = parse_id(id);
     const auto server = target && target->noun == Noun::file_server
-                            ? servers.find(key_of(Noun::file_server, target->place))
+                            ? servers.find(key_of(Noun::file_server, target->resource))
                             : servers.end();
     if (server == servers.end()) {
       problems.push_back(
@@ -166,10 +166,11 @@ std::vector<Mount> mounts_of(const Value& volumes, std::string_view under, const
   return mounts;
 }
 
-JobPaths job_paths(const Value& properties, const Place& place, std::string_view uuid, Problems& problems) {
+JobPaths job_paths(const Value& properties, const ResourceId& resource, std::string_view uuid,
+                   Problems& problems) {
   JobPaths paths;
   const std::string root(mount_root);
-  paths.temp = fmt::format("{}/jobs/{}/{}/{}", root, place.workspace, place.experiment, place.name);
+  paths.temp = fmt::format("{}/jobs/{}/{}/{}", root, resource.workspace, resource.experiment, resource.name);
   paths.mounts = paths.temp + "/mounts";
   paths.shared = paths.temp + "/shared";
   paths.host_file = paths.temp + "/hostfile";
@@ -180,7 +181,7 @@ JobPaths job_paths(const Value& properties, const Place& place, std::string_view
                  {"AZ_BATCHAI_JOB_TEMP_DIR", paths.temp},
                  {"AZ_BATCHAI_SHARED_JOB_TEMP", paths.shared},
                  {"AZ_BATCHAI_MPI_HOST_FILE", paths.host_file}};
-  const std::string segment = job_segment(place, uuid);
+  const std::string segment = job_segment(resource, uuid);
   const Environment roots = paths.known;
   const auto absolute = [&](const std::string& text, const std::string& where) -> std::string {
     const Expanded expanded = expand(text, roots);

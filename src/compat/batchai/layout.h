@@ -32,9 +32,9 @@ Expanded expand(std::string_view text, const Environment& known);
 std::string join_path(std::string_view a, std::string_view b);
 
 // {sub}/{rg}/workspaces/{ws}/experiments/{exp}/jobs/{job}/{uuid}
-std::string job_segment(const Place& place, std::string_view uuid);
+std::string job_segment(const ResourceId& resource, std::string_view uuid);
 // {sub}/{rg}/workspaces/{ws}/clusters/{cluster}/{uuid}
-std::string cluster_segment(const Place& place, std::string_view uuid);
+std::string cluster_segment(const ResourceId& resource, std::string_view uuid);
 
 // Names of datastores, made of letters that such a name may have.
 std::string share_datastore(std::string_view account, std::string_view share);          // lab.file.logs
@@ -65,7 +65,8 @@ struct JobPaths {
   std::vector<Mount> outside;  // of prefixes that do not lie under the mount root
   Environment known;           // every variable that is the same everywhere
 };
-JobPaths job_paths(const Value& properties, const Place& place, std::string_view uuid, Problems& problems);
+JobPaths job_paths(const Value& properties, const ResourceId& resource, std::string_view uuid,
+                   Problems& problems);
 
 // Where a path under the mount root lies: the innermost mount that holds it, and the path in that.
 struct Found {

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/seal.h"
-#include "compat/batchai/fault.h"
+#include "compat/batchai/cloud_error.h"
 #include "domain/ids.h"
 
 namespace slipway::batchai {

@@ -8,16 +8,16 @@ namespace slipway::batchai {
 namespace {
 
 constexpr const char* folder_prefix = "batchai-operations/";
-constexpr Duration kept{24 * 3'600'000'000ll};
+constexpr Duration kept = 24h;
 
 constexpr const char* kind_words[] = {"create", "remove", "terminate"};
 
 }  // namespace
 
-bool is_done(const Registry& registry, Operation::Kind kind, Noun noun, const Place& place) {
+bool is_done(const Registry& registry, Operation::Kind kind, Noun noun, const ResourceId& resource) {
   if (kind == Operation::Kind::create) return true;
-  if (kind == Operation::Kind::remove) return registry.is_gone(noun, place);
-  const auto job = registry.job(place);
+  if (kind == Operation::Kind::remove) return registry.is_gone(noun, resource);
+  const auto job = registry.job(resource);
   return job && (!*job || is_terminal((*job)->state));
 }
 
@@ -27,7 +27,7 @@ void begin_operation(Registry& registry, const Operation& operation, TimePoint n
     if (now - old.created_at > kept) controller.remove_folder(registry.caller(), old.path);
   Tags tags{{"kind", kind_words[static_cast<int>(operation.kind)]},
             {"noun", noun_word(operation.noun)},
-            {tag::place, format_place(operation.noun, operation.place)}};
+            {tag::resource_id, format_resource_id(operation.noun, operation.resource)}};
   if (operation.is_slow) tags["slow"] = "yes";
   controller.put_folder(registry.caller(), folder_prefix + operation.id, std::move(tags));
 }
@@ -54,7 +54,7 @@ Answer<Value> poll_operation(Registry& registry, const std::string& id, const st
       if (record.tags["kind"] == kind_words[i]) kind = static_cast<Operation::Kind>(i);
     registry.sweep();
     const Noun noun = noun_of(record.tags["noun"]);
-    if (!is_done(registry, kind, noun, parse_place(noun, record.tags[tag::place]))) return value;
+    if (!is_done(registry, kind, noun, parse_resource_id(noun, record.tags[tag::resource_id]))) return value;
     record.tags["ended"] = time_value(now).text;
     controller.put_folder(registry.caller(), record.path, record.tags);
   }
@@ -62,8 +62,8 @@ Answer<Value> poll_operation(Registry& registry, const std::string& id, const st
   set(value, "status", text_value("Succeeded"));
   set(value, "endTime", text_value(record.tags["ended"]));
   set(value, "properties",
-      object_value(
-          {{"resourceId", text_value(dollar_id(noun, parse_place(noun, record.tags[tag::place])))}}));
+      object_value({{"resourceId",
+                     text_value(dollar_id(noun, parse_resource_id(noun, record.tags[tag::resource_id])))}}));
   return value;
 }
 

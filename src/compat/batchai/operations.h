@@ -11,12 +11,12 @@ struct Operation {
   std::string id;
   enum class Kind { create, remove, terminate } kind = Kind::create;
   Noun noun = Noun::job;
-  Place place;
+  ResourceId resource;
   bool is_slow = false;  // for tests: the first question is answered with InProgress
 };
 
 // Whether it has ended.
-bool is_done(const Registry& registry, Operation::Kind kind, Noun noun, const Place& place);
+bool is_done(const Registry& registry, Operation::Kind kind, Noun noun, const ResourceId& resource);
 
 void begin_operation(Registry& registry, const Operation& operation, TimePoint now);
 // What a question for it is answered with; `url` is its own, without query.

@@ -10,7 +10,7 @@
 namespace slipway::batchai {
 namespace {
 
-Fault not_on_mount(const std::string& directory, const std::string& why) {
+CloudError not_on_mount(const std::string& directory, const std::string& why) {
   return {
       400,
       "OutputDirectoryNotFound",
@@ -32,8 +32,8 @@ Answer<std::pair<std::string, std::string>> directory_of(const JobRecord& job, c
 
 }  // namespace
 
-Answer<Service::Ground> Service::find_outputs(Registry& registry, const JobRecord& job,
-                                              const std::string& directory) const {
+Answer<Service::OutputLocation> Service::find_outputs(Registry& registry, const JobRecord& job,
+                                                      const std::string& directory) const {
   auto folder = directory_of(job, directory);
   if (!folder) return refuse(folder.error());
   const std::vector<Mount> mounts = parse_mounts(tag_of(job.tags, tag::mounts));
@@ -52,19 +52,20 @@ Answer<Service::Ground> Service::find_outputs(Registry& registry, const JobRecor
   switch (mount.kind) {
     case MountKind::datastore: {
       const auto store = registry.source().datastore(mount.what);
-      if (store && !store->path.empty()) return Ground{store->path, "", inside};
-      return Ground{tools_.data + "/" + datastore_folder(job.workspace, mount.what), "", inside};
+      if (store && !store->path.empty()) return OutputLocation{store->path, "", inside};
+      return OutputLocation{context_.data + "/" + datastore_folder(job.workspace, mount.what), "", inside};
     }
     case MountKind::shared:
-      return Ground{tools_.data + "/" + shared_folder(job.workspace, job.id), "", inside};
+      return OutputLocation{context_.data + "/" + shared_folder(job.workspace, job.id), "", inside};
     case MountKind::scratch: {
-      if (node.empty()) return Ground{};  // nothing ran yet
+      if (node.empty()) return OutputLocation{};  // nothing ran yet
       const std::string scratch = scratch_folder(job.workspace, job.id, node);
       const std::string path = join_path(mount.at, found->path);
-      return is_here ? Ground{tools_.data + "/" + scratch, "", path} : Ground{scratch, node, path};
+      return is_here ? OutputLocation{context_.data + "/" + scratch, "", path}
+                     : OutputLocation{scratch, node, path};
     }
     case MountKind::path:
-      if (is_here) return Ground{mount.what, "", inside};
+      if (is_here) return OutputLocation{mount.what, "", inside};
       return refuse(not_on_mount(directory, fmt::format("it lies in {} of node {}", mount.what, node)));
     case MountKind::command: break;
   }
@@ -72,10 +73,10 @@ Answer<Service::Ground> Service::find_outputs(Registry& registry, const JobRecor
       directory, fmt::format("'{}' mounts it on the nodes, where this service cannot read it", mount.what)));
 }
 
-Service::Spot Service::open(const control::Caller& caller, const Ground& ground) const {
-  if (!ground.node.empty())
-    return {tools_.files_on_node(caller.workspace, ground.node, ground.folder), ground.path};
-  return {tools_.files_here(ground.folder), ground.path};
+Service::OutputSource Service::open(const control::Caller& caller, const OutputLocation& location) const {
+  if (!location.node.empty())
+    return {context_.files_on_node(caller.workspace, location.node, location.folder), location.path};
+  return {context_.files_here(location.folder), location.path};
 }
 
 void Service::list_outputs(const Asked& asked) {
@@ -97,35 +98,35 @@ void Service::list_outputs(const Asked& asked) {
     return send(asked.call,
                 response_of({400, "InvalidParameter", "directory leads out with '..'", "directory", {}}));
   inner = join_path("", inner);
-  const TimePoint expiry = tools_.clock.now() + Duration(std::int64_t{*minutes} * 60'000'000);
+  const TimePoint expiry = context_.clock.now() + std::chrono::minutes(*minutes);
 
   const auto find = [this, asked, directory = *directory, inner, expiry](Registry& registry) {
-    const Place& place = asked.target.place;
+    const ResourceId& resource = asked.target.resource;
     struct Outputs {
       JobRecord job;
-      Ground ground;
+      OutputLocation location;
       std::string id;
     };
     auto answer = std::make_shared<Answer<Outputs>>([&]() -> Answer<Outputs> {
-      if (auto in = registry.in_experiment(place); !in) return refuse(in.error());
-      auto job = registry.job(place);
+      if (auto in = registry.in_experiment(resource); !in) return refuse(in.error());
+      auto job = registry.job(resource);
       if (!job) return refuse(job.error());
-      if (!*job) return refuse(not_found(Noun::job, place.name));
+      if (!*job) return refuse(not_found(Noun::job, resource.name));
       auto id = directory_of(**job, directory);
       if (!id) return refuse(id.error());
-      auto ground = find_outputs(registry, **job, directory);
-      if (!ground) return refuse(ground.error());
-      return Outputs{**job, *ground, id->first};
+      auto location = find_outputs(registry, **job, directory);
+      if (!location) return refuse(location.error());
+      return Outputs{**job, *location, id->first};
     }());
-    tools_.loop.post([this, asked, inner, expiry, answer] {
+    context_.loop.post([this, asked, inner, expiry, answer] {
       if (!*answer) return send(asked.call, response_of(answer->error()));
       const Outputs& found = **answer;
-      if (found.ground.folder.empty())
+      if (found.location.folder.empty())
         return finish(asked, Reply{200, object_value({{"value", list_value()}}), {}});
-      const Spot spot = open(asked.call.caller, found.ground);
-      const std::string path = join_path(spot.path, inner);
-      spot.source->list(path, [this, asked, inner, expiry, answer,
-                               source = spot.source](Result<std::vector<api::FileItem>> items) {
+      const OutputSource outputs = open(asked.call.caller, found.location);
+      const std::string path = join_path(outputs.path, inner);
+      outputs.source->list(path, [this, asked, inner, expiry, answer,
+                                  source = outputs.source](Result<std::vector<api::FileItem>> items) {
         Page page;
         if (items)  // one that is not there yet is empty
           for (const api::FileItem& item : *items) {
@@ -140,7 +141,7 @@ void Service::list_outputs(const Asked& asked) {
                    return object_value(
                        {{"name", text_value(name)},
                         {"fileType", text_value("file")},
-                        {"downloadUrl", text_value(asked.base + sign_link(link, expiry, tools_.sealer))},
+                        {"downloadUrl", text_value(asked.base + sign_link(link, expiry, context_.sealer))},
                         {"properties", object_value({{"lastModified", time_value(item.modified_at)},
                                                      {"contentLength", number_value(static_cast<std::int64_t>(
                                                                            item.size))}})}});
@@ -156,18 +157,18 @@ void Service::list_outputs(const Asked& asked) {
 void Service::download(const api::Call& call) {
   if (call.request().method != "GET" && call.request().method != "HEAD")
     return send(call, response_of({405, "MethodNotAllowed", "a link can only be read", "", {}}));
-  auto link = open_link(call.request().path, tools_.clock.now(), tools_.sealer);
+  auto link = open_link(call.request().path, context_.clock.now(), context_.sealer);
   if (!link) return send(call, response_of(link.error()));
   const auto find = [this, call, link = *link](Registry& registry) {
-    auto answer = std::make_shared<Answer<Ground>>([&]() -> Answer<Ground> {
+    auto answer = std::make_shared<Answer<OutputLocation>>([&]() -> Answer<OutputLocation> {
       auto job = registry.source().find_job(to_string(link.job));
-      if (!job) return refuse(fault_of(job.error()));
+      if (!job) return refuse(to_cloud_error(job.error()));
       return find_outputs(registry, *job, link.directory);
     }());
-    tools_.loop.post([this, call, link, answer] {
+    context_.loop.post([this, call, link, answer] {
       if (!*answer) return send(call, response_of(answer->error()));
-      const Spot spot = open({"link", link.workspace}, **answer);
-      tools_.send_file(call, spot.source, join_path(spot.path, link.path));
+      const OutputSource outputs = open({"link", link.workspace}, **answer);
+      context_.send_file(call, outputs.source, join_path(outputs.path, link.path));
     });
   };
   with_saved({"link", link->workspace}, find, refusal(call));

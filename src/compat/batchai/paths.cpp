@@ -20,7 +20,7 @@ bool is_plain(std::string_view name, bool dots) {
   });
 }
 
-Fault nothing_there(std::string_view path) {
+CloudError nothing_there(std::string_view path) {
   return {404,
           "ResourceNotFound",
           fmt::format("there is nothing at {}; the resources are workspaces, clusters, experiments, jobs and "
@@ -50,35 +50,35 @@ class PathReader {
       return target;
     }
     if (!takes("subscriptions") || is_over()) return refuse(nothing_there(path_));
-    target.place.subscription = next();
-    if (target.place.subscription.empty() || target.place.subscription.find('/') != std::string::npos)
+    target.resource.subscription = next();
+    if (target.resource.subscription.empty() || target.resource.subscription.find('/') != std::string::npos)
       return refuse(nothing_there(path_));
     if (takes("resourceGroups")) {
-      target.place.group = next();
-      if (!is_plain(target.place.group, true))
+      target.resource.group = next();
+      if (!is_plain(target.resource.group, true))
         return refuse(400, "InvalidResourceName",
                       fmt::format("the resource group '{}' has characters other than letters, digits, '-', "
                                   "'_' and '.'",
-                                  target.place.group.substr(0, 100)),
+                                  target.resource.group.substr(0, 100)),
                       "resourceGroupName");
     }
     if (!takes("providers") || !takes(provider)) return refuse(nothing_there(path_));
-    if (target.place.group.empty() && takes("locations")) return location(std::move(target));
+    if (target.resource.group.empty() && takes("locations")) return location(std::move(target));
     if (takes("workspaces")) {
       target.noun = Noun::workspace;
       if (is_over()) {
         target.is_list = true;
         return target;
       }
-      if (target.place.group.empty()) return refuse(nothing_there(path_));
-      if (auto named = name(target.place.workspace, "workspaceName"); !named) return refuse(named.error());
+      if (target.resource.group.empty()) return refuse(nothing_there(path_));
+      if (auto named = name(target.resource.workspace, "workspaceName"); !named) return refuse(named.error());
       return is_over() ? Answer<Target>(std::move(target)) : in_workspace(std::move(target));
     }
     // As before there were workspaces.
-    target.place.workspace = "default";
+    target.resource.workspace = "default";
     target.is_old_shape = true;
-    if (!target.place.group.empty() && takes("jobs")) {
-      target.place.experiment = "default";
+    if (!target.resource.group.empty() && takes("jobs")) {
+      target.resource.experiment = "default";
       return of_collection(std::move(target), Noun::job);
     }
     return in_workspace(std::move(target));
@@ -122,14 +122,14 @@ class PathReader {
   }
   Answer<Target> in_workspace(Target target) {
     const auto noun = collection(next());
-    if (!noun || target.place.group.empty()) return refuse(nothing_there(path_));
+    if (!noun || target.resource.group.empty()) return refuse(nothing_there(path_));
     if (*noun != Noun::experiment) return of_collection(std::move(target), *noun);
     target.noun = Noun::experiment;
     if (is_over()) {
       target.is_list = true;
       return target;
     }
-    if (auto named = name(target.place.experiment, "experimentName"); !named) return refuse(named.error());
+    if (auto named = name(target.resource.experiment, "experimentName"); !named) return refuse(named.error());
     if (is_over()) return target;
     if (!takes("jobs")) return refuse(nothing_there(path_));
     return of_collection(std::move(target), Noun::job);
@@ -143,7 +143,7 @@ class PathReader {
     const char* field = noun == Noun::job       ? "jobName"
                         : noun == Noun::cluster ? "clusterName"
                                                 : "fileServerName";
-    if (auto named = name(target.place.name, field); !named) return refuse(named.error());
+    if (auto named = name(target.resource.name, field); !named) return refuse(named.error());
     if (is_over()) return target;
     for (const char* action : {"terminate", "listOutputFiles", "listRemoteLoginInformation"})
       if (same_word(parts_[at_], action)) target.action = action;
@@ -178,14 +178,14 @@ std::optional<Target> parse_id(std::string_view id) {
   return std::move(*target);
 }
 
-std::string id_of(Noun noun, const Place& place) {
+std::string id_of(Noun noun, const ResourceId& resource) {
   std::string id = fmt::format("/subscriptions/{}/resourceGroups/{}/providers/{}/workspaces/{}",
-                               place.subscription, place.group, provider, place.workspace);
+                               resource.subscription, resource.group, provider, resource.workspace);
   switch (noun) {
-    case Noun::cluster: return id + "/clusters/" + place.name;
-    case Noun::file_server: return id + "/fileservers/" + place.name;
-    case Noun::experiment: return id + "/experiments/" + place.experiment;
-    case Noun::job: return id + "/experiments/" + place.experiment + "/jobs/" + place.name;
+    case Noun::cluster: return id + "/clusters/" + resource.name;
+    case Noun::file_server: return id + "/fileservers/" + resource.name;
+    case Noun::experiment: return id + "/experiments/" + resource.experiment;
+    case Noun::job: return id + "/experiments/" + resource.experiment + "/jobs/" + resource.name;
     default: return id;
   }
 }
@@ -210,7 +210,7 @@ std::string_view word_for(Noun noun) {
   }
 }
 
-Fault not_found(Noun noun, std::string_view name) {
+CloudError not_found(Noun noun, std::string_view name) {
   const char* code = noun == Noun::cluster       ? "ClusterNotFound"
                      : noun == Noun::file_server ? "FileServerNotFound"
                      : noun == Noun::experiment  ? "ExperimentNotFound"
@@ -219,24 +219,24 @@ Fault not_found(Noun noun, std::string_view name) {
   return {404, code, fmt::format("The specified {} {} is not found", word_for(noun), name), "", {}};
 }
 
-std::string key_of(Noun noun, const Place& place) {
-  std::string key = place.subscription + "/" + place.group + "/" + place.workspace;
-  if (noun == Noun::experiment || noun == Noun::job) key += "/" + place.experiment;
-  if (noun == Noun::cluster || noun == Noun::file_server || noun == Noun::job) key += "/" + place.name;
+std::string key_of(Noun noun, const ResourceId& resource) {
+  std::string key = resource.subscription + "/" + resource.group + "/" + resource.workspace;
+  if (noun == Noun::experiment || noun == Noun::job) key += "/" + resource.experiment;
+  if (noun == Noun::cluster || noun == Noun::file_server || noun == Noun::job) key += "/" + resource.name;
   return lower(key);
 }
 
-std::string folder_of(Noun noun, const Place& place) {
-  const std::string workspace = "batchai/" + key_of(Noun::workspace, place);
-  if (noun == Noun::experiment) return workspace + "/experiments/" + lower(place.experiment);
-  if (noun == Noun::file_server) return workspace + "/fileservers/" + lower(place.name);
+std::string folder_of(Noun noun, const ResourceId& resource) {
+  const std::string workspace = "batchai/" + key_of(Noun::workspace, resource);
+  if (noun == Noun::experiment) return workspace + "/experiments/" + lower(resource.experiment);
+  if (noun == Noun::file_server) return workspace + "/fileservers/" + lower(resource.name);
   return workspace;
 }
 
-std::string dollar_id(Noun noun, const Place& place) {
-  std::string id = place.subscription + "$" + place.group + "$" + place.workspace;
-  if (noun == Noun::experiment || noun == Noun::job) id += "$" + place.experiment;
-  if (noun == Noun::cluster || noun == Noun::file_server || noun == Noun::job) id += "$" + place.name;
+std::string dollar_id(Noun noun, const ResourceId& resource) {
+  std::string id = resource.subscription + "$" + resource.group + "$" + resource.workspace;
+  if (noun == Noun::experiment || noun == Noun::job) id += "$" + resource.experiment;
+  if (noun == Noun::cluster || noun == Noun::file_server || noun == Noun::job) id += "$" + resource.name;
   return id;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "compat/batchai/fault.h"
+#include "compat/batchai/cloud_error.h"
 
 namespace slipway::batchai {
 
@@ -22,8 +22,8 @@ enum class Noun {
   file_server
 };
 
-// Where a resource lies. Parts that its kind does not have are empty.
-struct Place {
+// The parts of a resource's id. Those that its kind does not have are empty.
+struct ResourceId {
   std::string subscription;
   std::string group;
   std::string workspace;
@@ -35,13 +35,13 @@ struct Target {
   Noun noun = Noun::workspace;
   bool is_list = false;  // of the workspace, the experiment or (workspaces) the subscription or group
   std::string action;    // terminate, listOutputFiles, listRemoteLoginInformation, in this spelling
-  Place place;
+  ResourceId resource;
   std::string location;       // of usages and operations
   std::string operation;      // id of a long-running one
   bool is_old_shape = false;  // without workspace, as before 2018-05-01
 };
 
-// Whether this path belongs to the face at all.
+// Whether the path belongs to this API.
 bool is_ours(std::string_view path);
 // What the path of a request, still encoded, asks for. 404 for what is no resource, 400 for names that cannot
 // be.
@@ -49,15 +49,15 @@ Answer<Target> parse_path(std::string_view path);
 // A resource's id as others write it in bodies, in any case.
 std::optional<Target> parse_id(std::string_view id);
 
-std::string id_of(Noun noun, const Place& place);
+std::string id_of(Noun noun, const ResourceId& resource);
 std::string_view type_of(Noun noun);   // Microsoft.BatchAI/workspaces/clusters
 std::string_view word_for(Noun noun);  // "file server", for messages
-Fault not_found(Noun noun, std::string_view name);
+CloudError not_found(Noun noun, std::string_view name);
 
 // What things are kept under: lower-case.
-std::string key_of(Noun noun, const Place& place);     // lab/ml/main, lab/ml/main/digits/hello
-std::string folder_of(Noun noun, const Place& place);  // batchai/lab/ml/main/experiments/digits
+std::string key_of(Noun noun, const ResourceId& resource);     // lab/ml/main, lab/ml/main/digits/hello
+std::string folder_of(Noun noun, const ResourceId& resource);  // batchai/lab/ml/main/experiments/digits
 // <sub>$<rg>$<ws>$<experiment>$<job>
-std::string dollar_id(Noun noun, const Place& place);
+std::string dollar_id(Noun noun, const ResourceId& resource);
 
 }  // namespace slipway::batchai

@@ -8,6 +8,8 @@
 namespace slipway::batchai {
 namespace {
 
+using namespace std::chrono_literals;
+
 const std::string group = "/subscriptions/lab/resourceGroups/ml/providers/Microsoft.BatchAI";
 
 TEST(BatchAiPaths, EveryEndpoint) {
@@ -53,13 +55,13 @@ TEST(BatchAiPaths, EveryEndpoint) {
     EXPECT_EQ(target->is_list, row.is_list);
     EXPECT_EQ(target->action, row.action);
     if (!row.key.empty()) {
-      EXPECT_EQ(key_of(target->noun, target->place), row.key);
+      EXPECT_EQ(key_of(target->noun, target->resource), row.key);
     }
     EXPECT_TRUE(is_ours(row.path));
   }
 }
 
-TEST(BatchAiPaths, RefusesWhatIsNone) {
+TEST(BatchAiPaths, RejectsUnknownPaths) {
   const std::pair<std::string, int> rows[] = {
       {"/subscriptions/", 404},
       {"/subscriptions/lab", 404},
@@ -82,27 +84,27 @@ TEST(BatchAiPaths, RefusesWhatIsNone) {
   }
 }
 
-TEST(BatchAiPaths, IdsReadAsWritten) {
-  const Place place{"lab", "Ml", "Main", "Digits", "Hello"};
+TEST(BatchAiPaths, IdsRoundTrip) {
+  const ResourceId resource{"lab", "Ml", "Main", "Digits", "Hello"};
   for (const Noun noun : {Noun::workspace, Noun::cluster, Noun::experiment, Noun::job, Noun::file_server}) {
-    const auto target = parse_id(id_of(noun, place));
+    const auto target = parse_id(id_of(noun, resource));
     ASSERT_TRUE(target.has_value());
     EXPECT_EQ(target->noun, noun);
-    EXPECT_EQ(id_of(noun, target->place), id_of(noun, place));
+    EXPECT_EQ(id_of(noun, target->resource), id_of(noun, resource));
   }
-  EXPECT_EQ(dollar_id(Noun::job, place), "lab$Ml$Main$Digits$Hello");
+  EXPECT_EQ(dollar_id(Noun::job, resource), "lab$Ml$Main$Digits$Hello");
   EXPECT_EQ(not_found(Noun::file_server, "nas").message, "The specified file server nas is not found");
 }
 
-TEST(BatchAiLinks, OnlyTheSignedOneOpensAndOnlyInTime) {
+TEST(BatchAiLinks, OnlySignedUnexpiredLinksOpen) {
   const Sealer sealer = Sealer::for_now(), other = Sealer::for_now();
   const Link link{"default", JobId{7}, "OUT", "d/a file%.txt"};
-  const TimePoint now{Duration{1'000'000'000'000'000}};
-  const std::string path = sign_link(link, now + Duration(60'000'000), sealer);
+  const TimePoint now{1'000'000'000s};
+  const std::string path = sign_link(link, now + 60s, sealer);
   ASSERT_TRUE(is_link(path));
   ASSERT_TRUE(open_link(path, now, sealer).has_value());
   EXPECT_EQ(*open_link(path, now, sealer), link);
-  EXPECT_EQ(open_link(path, now + Duration(60'000'000), sealer).error().status, 403);
+  EXPECT_EQ(open_link(path, now + 60s, sealer).error().status, 403);
   EXPECT_EQ(open_link(path, now, other).error().status, 403);
   for (std::size_t i = std::string("/batchai/download/").size(); i < path.size(); ++i) {
     std::string changed = path;

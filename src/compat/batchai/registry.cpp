@@ -15,8 +15,8 @@ namespace {
 constexpr const char* marks = "batchai-deleting/";
 constexpr std::uint32_t page = 200;
 
-std::string mark_of(Noun noun, const Place& place) {
-  return marks + noun_word(noun) + "/" + key_of(noun, place);
+std::string mark_of(Noun noun, const ResourceId& resource) {
+  return marks + noun_word(noun) + "/" + key_of(noun, resource);
 }
 
 }  // namespace
@@ -42,8 +42,8 @@ control::Controller& Registry::controller() const {
   return *controller_;
 }
 
-const FolderRecord* Registry::folder(Noun noun, const Place& place) const {
-  return source_->folder(folder_of(noun, place));
+const FolderRecord* Registry::folder(Noun noun, const ResourceId& resource) const {
+  return source_->folder(folder_of(noun, resource));
 }
 
 std::vector<FolderRecord> Registry::folders(Noun noun, const std::string& prefix) const {
@@ -52,37 +52,38 @@ std::vector<FolderRecord> Registry::folders(Noun noun, const std::string& prefix
   return found;
 }
 
-Answer<Place> Registry::in_workspace(const Place& asked) const {
+Answer<ResourceId> Registry::in_workspace(const ResourceId& asked) const {
   const FolderRecord* found = folder(Noun::workspace, asked);
   if (!found) return refuse(not_found(Noun::workspace, asked.workspace));
-  Place place = parse_place(Noun::workspace, tag_of(found->tags, tag::place));
-  place.experiment = asked.experiment;
-  place.name = asked.name;
-  return place;
+  ResourceId resource = parse_resource_id(Noun::workspace, tag_of(found->tags, tag::resource_id));
+  resource.experiment = asked.experiment;
+  resource.name = asked.name;
+  return resource;
 }
 
-Answer<Place> Registry::in_experiment(const Place& asked) const {
-  auto place = in_workspace(asked);
-  if (!place) return place;
+Answer<ResourceId> Registry::in_experiment(const ResourceId& asked) const {
+  auto resource = in_workspace(asked);
+  if (!resource) return resource;
   const FolderRecord* found = folder(Noun::experiment, asked);
   if (!found) return refuse(not_found(Noun::experiment, asked.experiment));
-  place->experiment = parse_place(Noun::experiment, tag_of(found->tags, tag::place)).experiment;
-  return place;
+  resource->experiment =
+      parse_resource_id(Noun::experiment, tag_of(found->tags, tag::resource_id)).experiment;
+  return resource;
 }
 
-std::string Registry::location(const Place& place) const {
-  const FolderRecord* found = folder(Noun::workspace, place);
+std::string Registry::location(const ResourceId& resource) const {
+  const FolderRecord* found = folder(Noun::workspace, resource);
   return found ? tag_of(found->tags, tag::location) : "local";
 }
 
-std::optional<PoolView> Registry::cluster(const Place& place) const {
-  const std::string key = key_of(Noun::cluster, place);
+std::optional<PoolView> Registry::cluster(const ResourceId& resource) const {
+  const std::string key = key_of(Noun::cluster, resource);
   for (PoolView& view : source_->pools())
     if (tag_of(view.pool.tags, tag::id) == key) return std::move(view);
   return std::nullopt;
 }
 
-std::vector<PoolView> Registry::clusters(const Place& workspace) const {
+std::vector<PoolView> Registry::clusters(const ResourceId& workspace) const {
   const std::string prefix = key_of(Noun::workspace, workspace) + "/";
   std::vector<PoolView> found = source_->pools();
   std::erase_if(found,
@@ -97,18 +98,19 @@ Value Registry::show(const PoolView& pool) const {
   return render_cluster(pool, source_->nodes(pool.pool.name));
 }
 
-std::string Registry::free_pool_name(const Place& place) const {
+std::string Registry::free_pool_name(const ResourceId& resource) const {
   const auto is_free = [&](const std::string& name) { return !controller().pool(caller_, name); };
-  const std::string names[] = {valid_name(place.name), valid_name(place.workspace + "." + place.name),
-                               valid_name(place.group + "." + place.workspace + "." + place.name)};
+  const std::string names[] = {valid_name(resource.name),
+                               valid_name(resource.workspace + "." + resource.name),
+                               valid_name(resource.group + "." + resource.workspace + "." + resource.name)};
   for (const std::string& name : names)
     if (is_free(name)) return name;
   for (int number = 2;; ++number)
     if (std::string name = fmt::format("{}.{}", names[1], number); is_free(name)) return name;
 }
 
-std::string Registry::free_datastore_name(const Place& place) const {
-  const std::string name = valid_name(lower(fmt::format("nfs.{}.{}", place.workspace, place.name)));
+std::string Registry::free_datastore_name(const ResourceId& resource) const {
+  const std::string name = valid_name(lower(fmt::format("nfs.{}.{}", resource.workspace, resource.name)));
   std::string tried = name;
   for (int number = 2; controller().datastore(caller_, tried); ++number)
     tried = fmt::format("{}.{}", name, number);
@@ -126,9 +128,9 @@ void Registry::make_datastores(const std::vector<Mount>& mounts) {
   }
 }
 
-Answer<std::optional<JobRecord>> Registry::job(const Place& place) const {
-  auto found = source_->job_by_tag(tag::job, key_of(Noun::job, place));
-  if (!found) return refuse(fault_of(found.error()));
+Answer<std::optional<JobRecord>> Registry::job(const ResourceId& resource) const {
+  auto found = source_->job_by_tag(tag::job, key_of(Noun::job, resource));
+  if (!found) return refuse(to_cloud_error(found.error()));
   return std::move(*found);
 }
 
@@ -145,12 +147,12 @@ Answer<std::vector<JobView>> Registry::views(std::vector<JobRecord> jobs) const 
   tasks.reserve(jobs.size());
   for (const JobRecord& job : jobs) tasks.push_back({job.id, 0, 0});
   auto attempts = source_->attempts_of(tasks);
-  if (!attempts) return refuse(fault_of(attempts.error()));
+  if (!attempts) return refuse(to_cloud_error(attempts.error()));
   std::vector<JobView> shown;
   shown.reserve(jobs.size());
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const Place place = parse_place(Noun::job, tag_of(jobs[i].tags, tag::place));
-    shown.push_back({std::move(jobs[i]), std::move((*attempts)[i]), is_going(Noun::job, place)});
+    const ResourceId resource = parse_resource_id(Noun::job, tag_of(jobs[i].tags, tag::resource_id));
+    shown.push_back({std::move(jobs[i]), std::move((*attempts)[i]), is_deleting(Noun::job, resource)});
   }
   return shown;
 }
@@ -161,43 +163,44 @@ std::map<std::string, std::string> Registry::servers_of(const Value* volumes) co
   for (const Value& item : items_at(*volumes, "fileServers")) {
     const auto target = parse_id(text_at(item, "fileServer.id"));
     if (!target || target->noun != Noun::file_server) continue;
-    if (const FolderRecord* server = folder(Noun::file_server, target->place))
-      servers[key_of(Noun::file_server, target->place)] = tag_of(server->tags, tag::datastore);
+    if (const FolderRecord* server = folder(Noun::file_server, target->resource))
+      servers[key_of(Noun::file_server, target->resource)] = tag_of(server->tags, tag::datastore);
   }
   return servers;
 }
 
-bool Registry::is_going(Noun noun, const Place& place) const {
+bool Registry::is_deleting(Noun noun, const ResourceId& resource) const {
   source_->expect_folders(marks);  // lists ask for each of their items
-  return source_->folder(mark_of(noun, place)) != nullptr;
+  return source_->folder(mark_of(noun, resource)) != nullptr;
 }
 
-void Registry::mark(Noun noun, const Place& place) {
-  if (!is_going(noun, place))
-    controller().put_folder(caller_, mark_of(noun, place),
-                            {{"noun", noun_word(noun)}, {tag::place, format_place(noun, place)}});
+void Registry::mark(Noun noun, const ResourceId& resource) {
+  if (!is_deleting(noun, resource))
+    controller().put_folder(
+        caller_, mark_of(noun, resource),
+        {{"noun", noun_word(noun)}, {tag::resource_id, format_resource_id(noun, resource)}});
 }
 
-bool Registry::is_gone(Noun noun, const Place& place) const {
-  if (is_going(noun, place)) return false;
-  if (noun == Noun::cluster) return !cluster(place);
+bool Registry::is_gone(Noun noun, const ResourceId& resource) const {
+  if (is_deleting(noun, resource)) return false;
+  if (noun == Noun::cluster) return !cluster(resource);
   if (noun == Noun::job) {
-    auto found = job(place);
+    auto found = job(resource);
     return found && !*found;
   }
-  return !folder(noun, place);
+  return !folder(noun, resource);
 }
 
-Answer<bool> Registry::remove_jobs(const Place& experiment) {
+Answer<bool> Registry::remove_jobs(const ResourceId& experiment) {
   const std::string key = key_of(Noun::experiment, experiment);
   for (std::optional<JobId> after;;) {
     auto jobs = controller().jobs_by_tag(caller_, tag::experiment, key, after, page);
-    if (!jobs) return refuse(fault_of(jobs.error()));
+    if (!jobs) return refuse(to_cloud_error(jobs.error()));
     for (const JobRecord& one : *jobs) {
       if (!is_terminal(one.state))
         if (auto ended = controller().cancel(caller_, one.id, "it was deleted"); !ended)
-          return refuse(fault_of(ended.error()));
-      mark(Noun::job, parse_place(Noun::job, tag_of(one.tags, tag::place)));
+          return refuse(to_cloud_error(ended.error()));
+      mark(Noun::job, parse_resource_id(Noun::job, tag_of(one.tags, tag::resource_id)));
     }
     if (jobs->empty()) return true;
     after = jobs->back().id;
@@ -210,55 +213,55 @@ void Registry::drop_server(const FolderRecord& server) {
   controller().remove_folder(caller_, server.path);
 }
 
-Answer<bool> Registry::remove(Noun noun, const Place& place) {
-  if (is_gone(noun, place)) return false;
-  if (is_going(noun, place)) return true;
+Answer<bool> Registry::remove(Noun noun, const ResourceId& resource) {
+  if (is_gone(noun, resource)) return false;
+  if (is_deleting(noun, resource)) return true;
   switch (noun) {
     case Noun::job: {
-      auto found = job(place);
+      auto found = job(resource);
       if (!found) return refuse(found.error());
       if (*found && !is_terminal((*found)->state))
         if (auto ended = controller().cancel(caller_, (*found)->id, "it was deleted"); !ended)
-          return refuse(fault_of(ended.error()));
+          return refuse(to_cloud_error(ended.error()));
       break;
     }
     case Noun::cluster:
-      if (const auto pool = cluster(place); pool && !pool->pool.deleting)
+      if (const auto pool = cluster(resource); pool && !pool->pool.deleting)
         if (auto ended = controller().delete_pool(caller_, pool->pool.name, true); !ended)
-          return refuse(fault_of(ended.error()));
+          return refuse(to_cloud_error(ended.error()));
       break;
     case Noun::experiment:
-      if (auto jobs = remove_jobs(place); !jobs) return jobs;
+      if (auto jobs = remove_jobs(resource); !jobs) return jobs;
       break;
     case Noun::file_server: {
-      const FolderRecord server = *folder(noun, place);
+      const FolderRecord server = *folder(noun, resource);
       const std::string store = tag_of(server.tags, tag::datastore);
       if (controller().datastore(caller_, store))
         if (auto gone = controller().delete_datastore(caller_, store); !gone)
-          return refuse(fault_of(gone.error()));
+          return refuse(to_cloud_error(gone.error()));
       controller().remove_folder(caller_, server.path);
       return true;
     }
     default: {
-      const std::string under = folder_of(Noun::workspace, place) + "/";
+      const std::string under = folder_of(Noun::workspace, resource) + "/";
       for (const FolderRecord& one : folders(Noun::experiment, under)) {
-        const Place inner = parse_place(Noun::experiment, tag_of(one.tags, tag::place));
+        const ResourceId inner = parse_resource_id(Noun::experiment, tag_of(one.tags, tag::resource_id));
         if (auto gone = remove(Noun::experiment, inner); !gone) return gone;
       }
-      for (const PoolView& one : clusters(place)) {
-        const Place inner = parse_place(Noun::cluster, tag_of(one.pool.tags, tag::place));
+      for (const PoolView& one : clusters(resource)) {
+        const ResourceId inner = parse_resource_id(Noun::cluster, tag_of(one.pool.tags, tag::resource_id));
         if (auto gone = remove(Noun::cluster, inner); !gone) return gone;
       }
     }
   }
-  mark(noun, place);
+  mark(noun, resource);
   return true;
 }
 
-bool Registry::sweep_one(Noun noun, const Place& place) {
+bool Registry::sweep_one(Noun noun, const ResourceId& resource) {
   switch (noun) {
     case Noun::job: {
-      auto found = job(place);
+      auto found = job(resource);
       if (!found) return false;
       if (!*found) return true;
       if (is_terminal((*found)->state)) return controller().remove_job(caller_, (*found)->id).has_value();
@@ -267,22 +270,22 @@ bool Registry::sweep_one(Noun noun, const Place& place) {
         static_cast<void>(controller().cancel(caller_, (*found)->id, "it was deleted"));
       return false;
     }
-    case Noun::cluster: return !cluster(place);
+    case Noun::cluster: return !cluster(resource);
     case Noun::experiment: {
-      auto jobs = controller().jobs_by_tag(caller_, tag::experiment, key_of(noun, place), std::nullopt, 1);
+      auto jobs = controller().jobs_by_tag(caller_, tag::experiment, key_of(noun, resource), std::nullopt, 1);
       if (!jobs || !jobs->empty()) return false;
-      controller().remove_folder(caller_, folder_of(noun, place));
+      controller().remove_folder(caller_, folder_of(noun, resource));
       return true;
     }
     default: {
-      const std::string key = key_of(Noun::workspace, place) + "/";
+      const std::string key = key_of(Noun::workspace, resource) + "/";
       for (const Noun inner : {Noun::job, Noun::cluster, Noun::experiment})
         if (!controller().folders(caller_, marks + noun_word(inner) + "/" + key).empty()) return false;
-      const std::string under = folder_of(Noun::workspace, place) + "/";
+      const std::string under = folder_of(Noun::workspace, resource) + "/";
       for (const FolderRecord& server : folders(Noun::file_server, under)) drop_server(server);
       for (const FolderRecord& one : controller().folders(caller_, under))
         controller().remove_folder(caller_, one.path);
-      controller().remove_folder(caller_, folder_of(Noun::workspace, place));
+      controller().remove_folder(caller_, folder_of(Noun::workspace, resource));
       return true;
     }
   }
@@ -293,8 +296,8 @@ bool Registry::sweep() {
   // What is inside goes before what holds it.
   for (const Noun noun : {Noun::job, Noun::cluster, Noun::experiment, Noun::workspace})
     for (const FolderRecord& one : controller().folders(caller_, marks + noun_word(noun) + "/")) {
-      const Place place = parse_place(noun, tag_of(one.tags, tag::place));
-      if (sweep_one(noun, place))
+      const ResourceId resource = parse_resource_id(noun, tag_of(one.tags, tag::resource_id));
+      if (sweep_one(noun, resource))
         controller().remove_folder(caller_, one.path);
       else
         left = true;

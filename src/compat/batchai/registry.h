@@ -23,42 +23,42 @@ class Registry {
       : source_(source_of_saved(store, std::move(live), caller)), caller_(caller) {}
 
   // The folders that experiments, jobs and the rest are in; with the casing they were made with.
-  Answer<Place> in_workspace(const Place& asked) const;
-  Answer<Place> in_experiment(const Place& asked) const;
-  const FolderRecord* folder(Noun noun, const Place& place) const;
+  Answer<ResourceId> in_workspace(const ResourceId& asked) const;
+  Answer<ResourceId> in_experiment(const ResourceId& asked) const;
+  const FolderRecord* folder(Noun noun, const ResourceId& resource) const;
   std::vector<FolderRecord> folders(Noun noun, const std::string& prefix) const;
-  std::string location(const Place& place) const;
+  std::string location(const ResourceId& resource) const;
 
-  std::optional<PoolView> cluster(const Place& place) const;
-  std::vector<PoolView> clusters(const Place& workspace) const;
+  std::optional<PoolView> cluster(const ResourceId& resource) const;
+  std::vector<PoolView> clusters(const ResourceId& workspace) const;
   Value show(const PoolView& pool) const;
-  std::string free_pool_name(const Place& place) const;
-  std::string free_datastore_name(const Place& place) const;
+  std::string free_pool_name(const ResourceId& resource) const;
+  std::string free_datastore_name(const ResourceId& resource) const;
   // A share or container that nobody made is made when it is first mounted, so that its files can be reached.
   void make_datastores(const std::vector<Mount>& mounts);
 
-  Answer<std::optional<JobRecord>> job(const Place& place) const;
+  Answer<std::optional<JobRecord>> job(const ResourceId& resource) const;
   Answer<JobView> view(JobRecord job) const;
   Answer<std::vector<JobView>> views(std::vector<JobRecord> jobs) const;
   // Datastores of the file servers that these volumes name.
   std::map<std::string, std::string> servers_of(const Value* volumes) const;
 
   // Deleting: what has to go is marked, and goes step by step.
-  bool is_going(Noun noun, const Place& place) const;
-  Answer<bool> remove(Noun noun, const Place& place);  // false: it is not there
+  bool is_deleting(Noun noun, const ResourceId& resource) const;
+  Answer<bool> remove(Noun noun, const ResourceId& resource);  // false: it is not there
   // Takes what can be taken of what is marked; true while something is left.
   bool sweep();
   // Whether a resource, to be deleted, is gone.
-  bool is_gone(Noun noun, const Place& place) const;
+  bool is_gone(Noun noun, const ResourceId& resource) const;
 
   Source& source() const { return *source_; }
   control::Controller& controller() const;  // within a turn only
   const control::Caller& caller() const { return caller_; }
 
  private:
-  void mark(Noun noun, const Place& place);
-  Answer<bool> remove_jobs(const Place& experiment);
-  bool sweep_one(Noun noun, const Place& place);  // true: it is done
+  void mark(Noun noun, const ResourceId& resource);
+  Answer<bool> remove_jobs(const ResourceId& experiment);
+  bool sweep_one(Noun noun, const ResourceId& resource);  // true: it is done
   void drop_server(const FolderRecord& server);
 
   std::unique_ptr<Source> source_;

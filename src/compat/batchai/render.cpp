@@ -11,19 +11,19 @@
 namespace slipway::batchai {
 namespace {
 
-Value envelope(Noun noun, const Place& place) {
-  const std::string& name = noun == Noun::workspace    ? place.workspace
-                            : noun == Noun::experiment ? place.experiment
-                                                       : place.name;
-  return object_value({{"id", text_value(id_of(noun, place))},
+Value envelope(Noun noun, const ResourceId& resource) {
+  const std::string& name = noun == Noun::workspace    ? resource.workspace
+                            : noun == Noun::experiment ? resource.experiment
+                                                       : resource.name;
+  return object_value({{"id", text_value(id_of(noun, resource))},
                        {"name", text_value(name)},
                        {"type", text_value(std::string(type_of(noun)))}});
 }
 
-void add_provisioning(Value& properties, TimePoint created, TimePoint changed, bool is_going) {
+void add_provisioning(Value& properties, TimePoint created, TimePoint changed, bool is_deleting) {
   set(properties, "creationTime", time_value(created));
-  set(properties, "provisioningState", text_value(is_going ? "deleting" : "succeeded"));
-  set(properties, "provisioningStateTransitionTime", time_value(is_going ? changed : created));
+  set(properties, "provisioningState", text_value(is_deleting ? "deleting" : "succeeded"));
+  set(properties, "provisioningStateTransitionTime", time_value(is_deleting ? changed : created));
 }
 
 using Details = std::vector<std::pair<std::string, std::string>>;
@@ -39,29 +39,32 @@ Value error_value(const std::string& code, const std::string& message, const Det
 
 }  // namespace
 
-Value render_workspace(const FolderRecord& folder, bool is_going) {
-  Value value = envelope(Noun::workspace, parse_place(Noun::workspace, tag_of(folder.tags, tag::place)));
+Value render_workspace(const FolderRecord& folder, bool is_deleting) {
+  Value value =
+      envelope(Noun::workspace, parse_resource_id(Noun::workspace, tag_of(folder.tags, tag::resource_id)));
   set(value, "location", text_value(tag_of(folder.tags, tag::location)));
   Value tags = object_value();
   for (const auto& [name, text] : folder.tags)
     if (name.starts_with(tag::user)) set(tags, name.substr(4), text_value(text));
   if (!tags.fields.empty()) set(value, "tags", std::move(tags));
   Value properties = object_value();
-  add_provisioning(properties, folder.created_at, folder.changed_at, is_going);
+  add_provisioning(properties, folder.created_at, folder.changed_at, is_deleting);
   set(value, "properties", std::move(properties));
   return value;
 }
 
-Value render_experiment(const FolderRecord& folder, bool is_going) {
-  Value value = envelope(Noun::experiment, parse_place(Noun::experiment, tag_of(folder.tags, tag::place)));
+Value render_experiment(const FolderRecord& folder, bool is_deleting) {
+  Value value =
+      envelope(Noun::experiment, parse_resource_id(Noun::experiment, tag_of(folder.tags, tag::resource_id)));
   Value properties = object_value();
-  add_provisioning(properties, folder.created_at, folder.changed_at, is_going);
+  add_provisioning(properties, folder.created_at, folder.changed_at, is_deleting);
   set(value, "properties", std::move(properties));
   return value;
 }
 
-Value render_file_server(const FolderRecord& folder, bool is_going) {
-  Value value = envelope(Noun::file_server, parse_place(Noun::file_server, tag_of(folder.tags, tag::place)));
+Value render_file_server(const FolderRecord& folder, bool is_deleting) {
+  Value value = envelope(Noun::file_server,
+                         parse_resource_id(Noun::file_server, tag_of(folder.tags, tag::resource_id)));
   const Value body = parse_stored(tag_of(folder.tags, tag::body));
   const Value* stored = body.find("properties");
   Value properties = stored ? *stored : object_value();
@@ -70,7 +73,7 @@ Value render_file_server(const FolderRecord& folder, bool is_going) {
       object_value({{"mountPoint", text_value("/data")},
                     {"fileServerPublicIP", text_value(address)},
                     {"fileServerInternalIP", text_value(address)}}));
-  add_provisioning(properties, folder.created_at, folder.changed_at, is_going);
+  add_provisioning(properties, folder.created_at, folder.changed_at, is_deleting);
   set(value, "properties", std::move(properties));
   return value;
 }
@@ -81,14 +84,14 @@ bool is_present(const NodeRecord& node) {
 
 Value render_cluster(const PoolView& view, const std::vector<NodeView>& nodes) {
   const PoolRecord& pool = view.pool;
-  const Place place = parse_place(Noun::cluster, tag_of(pool.tags, tag::place));
-  Value value = envelope(Noun::cluster, place);
+  const ResourceId resource = parse_resource_id(Noun::cluster, tag_of(pool.tags, tag::resource_id));
+  Value value = envelope(Noun::cluster, resource);
   const Value body = parse_stored(tag_of(pool.tags, tag::body));
   const Value* stored = body.find("properties");
   Value properties = stored ? *stored : object_value();
   if (Value* setup = properties.find("nodeSetup"))
     if (Value* task = setup->find("setupTask"))
-      set(*task, "stdOutErrPathSuffix", text_value(cluster_segment(place, tag_of(pool.tags, tag::uuid))));
+      set(*task, "stdOutErrPathSuffix", text_value(cluster_segment(resource, tag_of(pool.tags, tag::uuid))));
   add_provisioning(properties, pool.created_at, pool.resize.since, pool.deleting);
   const bool resizing = pool.resize.state == ResizeState::resizing || pool.deleting;
   set(properties, "allocationState", text_value(resizing ? "resizing" : "steady"));
@@ -234,7 +237,7 @@ Ending ending_of(const JobView& view, const Value& properties, const AttemptReco
 }
 
 // Adds what the service knows to what the user wrote.
-void add_progress(Value& properties, const JobView& view, const Place& place) {
+void add_progress(Value& properties, const JobView& view, const ResourceId& resource) {
   const JobRecord& job = view.job;
   const AttemptRecord* last = view.attempts.empty() ? nullptr : &view.attempts.back();
   const std::string state = execution_state(job);
@@ -243,8 +246,8 @@ void add_progress(Value& properties, const JobView& view, const Place& place) {
   if (state == "queued") changed = last && last->ended_at ? *last->ended_at : job.submitted_at;
   if (is_terminal(job.state)) changed = job.ended_at.value_or(started);
   set(properties, "jobOutputDirectoryPathSegment",
-      text_value(job_segment(place, tag_of(job.tags, tag::uuid))));
-  add_provisioning(properties, job.submitted_at, changed, view.is_going);
+      text_value(job_segment(resource, tag_of(job.tags, tag::uuid))));
+  add_provisioning(properties, job.submitted_at, changed, view.is_deleting);
   set(properties, "executionState", text_value(state));
   set(properties, "executionStateTransitionTime", time_value(changed));
   if (state != "queued") {
@@ -289,8 +292,8 @@ const Toolkits* toolkit_in(std::string_view stored) {
 
 Value render_job(const JobView& view) {
   const JobRecord& job = view.job;
-  const Place place = parse_place(Noun::job, tag_of(job.tags, tag::place));
-  Value value = envelope(Noun::job, place);
+  const ResourceId resource = parse_resource_id(Noun::job, tag_of(job.tags, tag::resource_id));
+  Value value = envelope(Noun::job, resource);
   Value body = parse_stored(tag_of(job.tags, tag::body));
   Value* stored = body.find("properties");
   Value properties = object_value();
@@ -302,7 +305,7 @@ Value render_job(const JobView& view) {
         properties.fields.emplace_back("toolType", text_value(toolkit->type));
       properties.fields.emplace_back(std::move(key), std::move(field));
     }
-  add_progress(properties, view, place);
+  add_progress(properties, view, resource);
   set(value, "properties", std::move(properties));
   return value;
 }
@@ -311,14 +314,14 @@ std::string format_job(const JobView& view) {
   const auto body = view.job.tags.find(tag::body);
   const std::string_view stored =
       body == view.job.tags.end() ? std::string_view() : inside_properties(body->second);
-  // How a job failed is told with words of its body.
+  // The error of a failed job quotes its body.
   if (stored.empty() || execution_state(view.job) == "failed") return format(render_job(view));
-  const Place place = parse_place(Noun::job, tag_of(view.job.tags, tag::place));
+  const ResourceId resource = parse_resource_id(Noun::job, tag_of(view.job.tags, tag::resource_id));
   Value added = object_value();
   added.fields.reserve(8);
   if (const Toolkits* toolkit = toolkit_in(stored)) set(added, "toolType", text_value(toolkit->type));
-  add_progress(added, view, place);
-  std::string text = format(envelope(Noun::job, place));
+  add_progress(added, view, resource);
+  std::string text = format(envelope(Noun::job, resource));
   text.back() = ',';
   text += "\"properties\":{";
   text += stored;

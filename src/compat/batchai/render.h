@@ -17,15 +17,15 @@ inline constexpr const char* address = "address";      // likewise
 inline constexpr const char* user = "tag:";            // before the names of a workspace's own tags
 }  // namespace tag
 
-Value render_workspace(const FolderRecord& folder, bool is_going);
-Value render_experiment(const FolderRecord& folder, bool is_going);
-Value render_file_server(const FolderRecord& folder, bool is_going);
+Value render_workspace(const FolderRecord& folder, bool is_deleting);
+Value render_experiment(const FolderRecord& folder, bool is_deleting);
+Value render_file_server(const FolderRecord& folder, bool is_deleting);
 Value render_cluster(const PoolView& pool, const std::vector<NodeView>& nodes);
 
 struct JobView {
   JobRecord job;
   std::vector<AttemptRecord> attempts;
-  bool is_going = false;  // it is being deleted
+  bool is_deleting = false;  // it is being deleted
 };
 Value render_job(const JobView& view);
 // The same as JSON, for lists: the body is shown as it was written down, where that is possible.

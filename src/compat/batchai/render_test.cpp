@@ -8,17 +8,19 @@
 namespace slipway::batchai {
 namespace {
 
-const TimePoint noon{Duration{1'528'372'800'000'000}};
+using namespace std::chrono_literals;
+
+const TimePoint noon{1'528'372'800s};
 
 JobView job(JobState state, std::optional<EndReason> end = {}, std::optional<int> code = {}) {
   JobView view;
   view.job.state = state;
   view.job.submitted_at = noon;
-  if (is_terminal(state)) view.job.ended_at = noon + Duration(5'000'000);
+  if (is_terminal(state)) view.job.ended_at = noon + 5s;
   view.job.end = end;
   view.job.exit_code = code;
   view.job.tags = {
-      {tag::place, "lab/ml/main/digits/hello"},
+      {tag::resource_id, "lab/ml/main/digits/hello"},
       {tag::uuid, "u"},
       {tag::body, R"({"properties":{"nodeCount":1,"customToolkitSettings":{"commandLine":"x"}}})"}};
   return view;
@@ -27,7 +29,7 @@ JobView job(JobState state, std::optional<EndReason> end = {}, std::optional<int
 AttemptRecord attempt(std::optional<EndReason> end = {}) {
   AttemptRecord attempt;
   attempt.node_names = {"c1-1"};
-  attempt.placed_at = noon + Duration(1'000'000);
+  attempt.placed_at = noon + 1s;
   attempt.end = end;
   return attempt;
 }
@@ -78,7 +80,7 @@ TEST(BatchAiRender, StatesOfJobs) {
   }
 }
 
-TEST(BatchAiRender, AListSaysOfAJobWhatTheJobSays) {
+TEST(BatchAiRender, ListAndSingleJobRenderTheSame) {
   const char* bodies[] = {
       R"({"properties":{"customToolkitSettings":{"commandLine":"true"}}})",
       R"({"properties":{"containerSettings":{"imageSourceRegistry":{"image":"i"}},"tensorFlowSettings":{"pythonScriptFilePath":"a"}}})",
@@ -112,8 +114,9 @@ TEST(BatchAiRender, ContainersThatDoNotStart) {
 
 TEST(BatchAiRender, NodesOfAClusterByTheirStates) {
   PoolView pool;
-  pool.pool.tags = {
-      {tag::place, "lab/ml/main/c1"}, {tag::uuid, "u"}, {tag::body, R"({"properties":{"vmSize":"X"}})"}};
+  pool.pool.tags = {{tag::resource_id, "lab/ml/main/c1"},
+                    {tag::uuid, "u"},
+                    {tag::body, R"({"properties":{"vmSize":"X"}})"}};
   std::vector<NodeView> nodes;
   const auto add = [&](NodeState state, std::string instance = "i") {
     NodeView& one = nodes.emplace_back();
@@ -144,7 +147,7 @@ TEST(BatchAiRender, NodesOfAClusterByTheirStates) {
 TEST(BatchAiRender, WorkspacesWithTheirTags) {
   FolderRecord folder;
   folder.tags = {
-      {tag::place, "lab/ml/main"}, {tag::location, "local"}, {"noun", "workspace"}, {"tag:a", "b"}};
+      {tag::resource_id, "lab/ml/main"}, {tag::location, "local"}, {"noun", "workspace"}, {"tag:a", "b"}};
   folder.created_at = noon;
   EXPECT_EQ(
       format(render_workspace(folder, false)),

@@ -1,8 +1,9 @@
 #pragma once
 // The bash texts that a job's processes run.
 //
-// A user's words never become part of a command: the core fills in {words} there, and a literal {index} must
-// survive. They travel in a variable, and the command is the same for all: run what that variable says.
+// A user's words never become part of a command: the core fills in {placeholders} there, and a literal
+// {index} must survive. They travel in a variable, and the command is the same for all: run the value of that
+// variable.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,7 +17,7 @@ namespace slipway::batchai {
 inline constexpr std::string_view run_variable = "SLIPWAY_BATCHAI_RUN";
 inline constexpr std::string_view prepare_variable = "SLIPWAY_BATCHAI_PREPARE";
 
-// Runs what the variable says, which the process does not see itself.
+// Runs the variable's value; the process itself does not see the variable.
 std::string run_command(std::string_view variable);
 Command command_for(std::string_view variable);  // the same as a list
 

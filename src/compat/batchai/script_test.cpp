@@ -43,7 +43,7 @@ Ran run(const std::string& script, Environment environment, const std::string& b
   return ran;
 }
 
-TEST(BatchAiScript, RunsWhatTheUserWroteInBash) {
+TEST(BatchAiScript, RunsTheUsersCommandInBash) {
   struct Row {
     const char* rule;
     std::string line;
@@ -76,7 +76,7 @@ TEST(BatchAiScript, SourcesBashrcAsIfInteractive) {
   EXPECT_EQ(ran.out, "bashrc /x\n");
 }
 
-TEST(BatchAiScript, VariablesThatOnlyTheNodeKnows) {
+TEST(BatchAiScript, VariablesKnownOnlyOnTheNode) {
   const Value owner = parse_stored(R"({"environmentVariables":[
     {"name":"ONE","value":"$A/it's $(echo no) `no`"},
     {"name":"PATH","value":"/opt/${NODE}:$PATH"},
@@ -93,7 +93,7 @@ TEST(BatchAiScript, VariablesThatOnlyTheNodeKnows) {
   EXPECT_EQ(ran.out, "/opt/n1:/usr/bin:/bin!!\n");
 }
 
-TEST(BatchAiScript, PythonByWhateverNameTheNodeHasIt) {
+TEST(BatchAiScript, FindsPythonUnderAnyName) {
   const Value bare = parse_stored(R"({"pythonScriptFilePath":"$A/x.py"})");
   EXPECT_EQ(python_line(bare, "--a $A"),
             "$(command -v python || command -v python3 || echo python) $A/x.py --a $A");

@@ -34,7 +34,7 @@ Answer<std::string> version_of(const net::Request& request) {
                   version.substr(0, 50)));
 }
 
-net::Response dressed(net::Response response) {
+net::Response with_common_headers(net::Response response) {
   if (!response.body.empty())
     response.headers.emplace_back("Content-Type", "application/json; charset=utf-8");
   response.headers.emplace_back("Cache-Control", "no-cache");
@@ -68,7 +68,7 @@ Answer<std::uint32_t> number_of(const Asked& asked, const char* name, std::uint3
                 name);
 }
 
-Fault is_being_deleted(Noun noun, std::string_view name) {
+CloudError is_being_deleted(Noun noun, std::string_view name) {
   return {409,
           "OperationNotAllowed",
           fmt::format("the {} {} is being deleted; try again when it is gone", word_for(noun), name),
@@ -76,7 +76,7 @@ Fault is_being_deleted(Noun noun, std::string_view name) {
           {}};
 }
 
-Fault method_unknown(const Asked& asked) {
+CloudError method_unknown(const Asked& asked) {
   return {
       405,
       "MethodNotAllowed",
@@ -85,17 +85,17 @@ Fault method_unknown(const Asked& asked) {
       {}};
 }
 
-Service::Service(api::FaceTools tools, FaceOptions options)
-    : tools_(std::move(tools)), options_(std::move(options)) {
+Service::Service(api::CompatApiContext context, Options options)
+    : context_(std::move(context)), options_(std::move(options)) {
   // What a service before this one had begun to delete.
-  tools_.loop.post([this] { sweep_all(); });
+  context_.loop.post([this] { sweep_all(); });
 }
 
 bool Service::answers(std::string_view path) const { return is_ours(path) || is_link(path); }
 bool Service::is_open(std::string_view path) const { return is_link(path); }
 
 net::Response Service::unauthorized() const {
-  return dressed(
+  return with_common_headers(
       response_of({401,
                    "AuthenticationFailed",
                    "Authentication failed: send Authorization: Bearer TOKEN with a token of this service",
@@ -106,7 +106,7 @@ net::Response Service::unauthorized() const {
 void Service::send(const api::Call& call, net::Response response) const {
   if (const auto id = call.request().header("x-ms-client-request-id"))
     response.headers.emplace_back("x-ms-client-request-id", *id);
-  call.send(dressed(std::move(response)));
+  call.send(with_common_headers(std::move(response)));
 }
 
 void Service::handle(const api::Call& call) {
@@ -159,7 +159,7 @@ void Service::read(const Asked& asked, Work work) {
       asked.call.caller,
       [this, asked, work = std::move(work)](Registry& registry) {
         auto answer = work(registry);
-        if (const auto problem = registry.source().problem()) answer = refuse(fault_of(*problem));
+        if (const auto problem = registry.source().problem()) answer = refuse(to_cloud_error(*problem));
         auto response = std::make_shared<net::Response>(render(answer));
         asked.call.loop().post([this, asked, response] { send(asked.call, std::move(*response)); });
       },
@@ -168,9 +168,9 @@ void Service::read(const Asked& asked, Work work) {
 
 void Service::with_saved(const control::Caller& caller, std::function<void(Registry&)> work,
                          std::function<void(const Error&)> failed) {
-  tools_.control.snapshot(
+  context_.control.snapshot(
       [this, caller, work = std::move(work), failed](std::shared_ptr<const control::Snapshot> live) {
-        tools_.reads.post(
+        context_.reads.post(
             [caller, work, live](control::ReadStore& store) {
               Registry registry(store, live, caller);
               work(registry);
@@ -182,12 +182,12 @@ void Service::with_saved(const control::Caller& caller, std::function<void(Regis
 
 std::function<void(const Error&)> Service::refusal(const api::Call& call) {
   return [this, call](const Error& error) {
-    call.loop().post([this, call, error] { send(call, response_of(fault_of(error))); });
+    call.loop().post([this, call, error] { send(call, response_of(to_cloud_error(error))); });
   };
 }
 
 void Service::change(const Asked& asked, Work work) {
-  tools_.control.change(
+  context_.control.change(
       [this, asked, work = std::move(work)](Controller& controller) -> std::function<void()> {
         Registry registry(controller, asked.call.caller);
         auto answer = std::make_shared<Answer<Reply>>(work(registry));
@@ -199,7 +199,7 @@ void Service::change(const Asked& asked, Work work) {
 }
 
 void Service::finish(const Asked& asked, const Answer<Reply>& answer) {
-  if (answer && answer->work) return wait_for(asked, *answer, tools_.clock.now() + options_.patience);
+  if (answer && answer->work) return wait_for(asked, *answer, context_.clock.now() + options_.accept_after);
   send(asked.call, render(answer));
 }
 
@@ -246,8 +246,8 @@ Answer<Reply> Service::list(const Asked& asked, Page page) const {
   return Reply{200, std::move(body), {}};
 }
 
-std::unique_ptr<api::Face> make_face(api::FaceTools tools, FaceOptions options) {
-  return std::make_unique<Service>(std::move(tools), std::move(options));
+std::unique_ptr<api::CompatApi> make_batchai_api(api::CompatApiContext context, Options options) {
+  return std::make_unique<Service>(std::move(context), std::move(options));
 }
 
 }  // namespace slipway::batchai

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "compat/batchai/batchai.h"
 #include "compat/batchai/body.h"
-#include "compat/batchai/face.h"
 #include "compat/batchai/operations.h"
 #include "compat/batchai/registry.h"
 
@@ -27,7 +27,7 @@ struct Asked {  // a request that was understood
 struct Reply {
   int status = 200;
   std::optional<Value> body;
-  // Work that may go on after this answer: it is waited for, a little, and else becomes a 202.
+  // Work that may continue after this answer: it is waited for shortly, and else becomes a 202.
   std::optional<Operation::Kind> work;
 };
 
@@ -39,9 +39,9 @@ struct Page {  // of a list, before it is cut
   std::vector<Item> items;
 };
 
-class Service final : public api::Face {
+class Service final : public api::CompatApi {
  public:
-  Service(api::FaceTools tools, FaceOptions options);
+  Service(api::CompatApiContext context, Options options);
 
   bool answers(std::string_view path) const override;
   bool is_open(std::string_view path) const override;
@@ -67,17 +67,18 @@ class Service final : public api::Face {
   // (outputs.cpp)
   void list_outputs(const Asked& asked);
   void download(const api::Call& call);
-  struct Spot {  // where a folder of outputs lies
+  struct OutputSource {  // an output folder, opened
     std::shared_ptr<api::FileSource> source;
     std::string path;  // in the source
   };
-  struct Ground {  // the same, before it is opened on the network's thread
+  struct OutputLocation {  // where an output folder lies; it is opened on the network's thread
     std::string folder;
     std::string node;  // not empty: on that node
     std::string path;
   };
-  Answer<Ground> find_outputs(Registry& registry, const JobRecord& job, const std::string& directory) const;
-  Spot open(const control::Caller& caller, const Ground& ground) const;
+  Answer<OutputLocation> find_outputs(Registry& registry, const JobRecord& job,
+                                      const std::string& directory) const;
+  OutputSource open(const control::Caller& caller, const OutputLocation& location) const;
   // (waiting.cpp)
   void remove(const Asked& asked);
   void operation(const Asked& asked);
@@ -103,15 +104,15 @@ class Service final : public api::Face {
   // The folders that requests of the old shape need, made when they are not there.
   static void make_default(Registry& registry, const Asked& asked);
 
-  api::FaceTools tools_;
-  FaceOptions options_;
+  api::CompatApiContext context_;
+  Options options_;
   std::map<std::string, std::shared_ptr<net::Loop::Timer>> sweeps_;  // by workspace
 };
 
 Answer<std::uint32_t> number_of(const Asked& asked, const char* name, std::uint32_t low, std::uint32_t high,
                                 std::uint32_t otherwise);
 std::string new_uuid();
-Fault is_being_deleted(Noun noun, std::string_view name);
-Fault method_unknown(const Asked& asked);
+CloudError is_being_deleted(Noun noun, std::string_view name);
+CloudError method_unknown(const Asked& asked);
 
 }  // namespace slipway::batchai

@@ -13,6 +13,8 @@
 
 namespace slipway::batchai {
 
+using namespace std::chrono_literals;
+
 // What pools and jobs are tagged with, to be found again.
 namespace tag {
 inline constexpr const char* id = "batchai.id";                  // of a pool: key of its cluster
@@ -22,7 +24,7 @@ inline constexpr const char* cluster = "batchai.cluster";        // of a job: ke
 inline constexpr const char* body = "batchai.body";              // without secrets
 inline constexpr const char* print = "batchai.print";            // of the body with them
 inline constexpr const char* uuid = "batchai.uuid";
-inline constexpr const char* place = "batchai.place";          // sub/rg/ws/…, as first written
+inline constexpr const char* resource_id = "batchai.place";    // sub/rg/ws/…, as first written
 inline constexpr const char* folders = "batchai.folders";      // of a job: where its outputs go
 inline constexpr const char* mounts = "batchai.mounts";        // of a job: what lies under its mount root
 inline constexpr const char* no_engine = "batchai.no_engine";  // of a job: why its container cannot start
@@ -41,22 +43,22 @@ std::optional<std::uint32_t> gpus_of_class(std::string_view vm_size);
 std::string family_of_class(std::string_view vm_size);
 
 struct ClusterContext {
-  Place place;
+  ResourceId resource;
   std::string uuid;
   std::string pool;   // the name it gets in the core
   Resources machine;  // whose cores the nodes share
-  Duration idle_timeout{300'000'000};
+  Duration idle_timeout = 5min;
   const FileServers& servers;
   const Sealer& sealer;
 };
-// Fills in what the server says of a cluster from its creation on.
+// Fills in the fields that the server sets at a cluster's creation.
 void complete_cluster(Value& body);
 Answer<PoolRequest> translate_cluster(const Value& body, const ClusterContext& context);
 // A change of how many nodes there are; `target` is what the pool has now.
 PoolRequest translate_scale(const Value& body, const NodeCounts& target);
 
 struct JobContext {
-  Place place;
+  ResourceId resource;
   std::string uuid;
   const PoolRecord& pool;  // of its cluster
   bool on_host = false;    // where it names a container, run without one
@@ -65,10 +67,10 @@ struct JobContext {
 };
 void complete_job(Value& body);
 Answer<JobSpec> translate_job(const Value& body, const JobContext& context);
-// The same job where no node can start its container: it says so and fails.
+// The same job where no node can start its container: it fails with that reason.
 JobSpec without_engine(JobSpec spec, const std::string& image, const std::string& why);
 
-Place parse_place(Noun noun, std::string_view text);  // of tag::place
-std::string format_place(Noun noun, const Place& place);
+ResourceId parse_resource_id(Noun noun, std::string_view text);  // of tag::resource_id
+std::string format_resource_id(Noun noun, const ResourceId& resource);
 
 }  // namespace slipway::batchai

@@ -12,7 +12,7 @@ namespace slipway::batchai {
 namespace {
 
 constexpr Millicores cores_min = 100;
-constexpr Duration setup_timeout{6 * 3'600'000'000ll};
+constexpr Duration setup_timeout = 6h;
 constexpr std::uint32_t setup_retries = 2;  // then the node is unusable until it is reset
 
 // The number after the letters: 24 of NC24R.
@@ -110,7 +110,7 @@ Answer<PoolRequest> translate_cluster(const Value& body, const ClusterContext& c
   request.overcommit = true;
   request.cores_per_node = std::max(cores_min, context.machine.cores / most);
   request.memory_per_node = context.machine.memory / most;
-  request.lost_after = Duration(60'000'000);
+  request.lost_after = 60s;
   request.idle_timeout = context.idle_timeout;
   request.mount_root = std::string(mount_root);
   request.mounts.emplace();
@@ -128,7 +128,7 @@ Answer<PoolRequest> translate_cluster(const Value& body, const ClusterContext& c
       problems.push_back({where, fmt::format("{} is '{}'; it must lie below $AZ_BATCHAI_MOUNT_ROOT", where,
                                              prefix.text.substr(0, 200))});
     StartTask start;
-    start.logs = join_path(prefix.text, cluster_segment(context.place, context.uuid));
+    start.logs = join_path(prefix.text, cluster_segment(context.resource, context.uuid));
     known["AZ_BATCHAI_STDOUTERR_DIR"] = start.logs;
     Environment environment = known;
     const Late late = settle_variables(*task, known, environment);
@@ -140,14 +140,14 @@ Answer<PoolRequest> translate_cluster(const Value& body, const ClusterContext& c
       start.secrets[text_at(secret, "name")] = context.sealer.seal(text_at(secret, "value"));
     request.start_task = std::move(start);
   }
-  if (!problems.empty()) return refuse(fault_of(problems, ""));
+  if (!problems.empty()) return refuse(to_cloud_error(problems, ""));
 
   const Value kept = without_secrets(Body::cluster, body);
-  request.tags = Tags{{tag::id, key_of(Noun::cluster, context.place)},
+  request.tags = Tags{{tag::id, key_of(Noun::cluster, context.resource)},
                       {tag::body, format(kept)},
                       {tag::print, context.sealer.sign("body:" + format(body))},
                       {tag::uuid, context.uuid},
-                      {tag::place, format_place(Noun::cluster, context.place)}};
+                      {tag::resource_id, format_resource_id(Noun::cluster, context.resource)}};
   // No more cards than the class has; fewer where this machine has fewer.
   request.gpus_per_node_max = gpus_of_class(text_at(properties, "vmSize"));
   if (request.gpus_per_node_max) (*request.tags)[tag::gpus] = std::to_string(*request.gpus_per_node_max);

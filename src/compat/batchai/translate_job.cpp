@@ -158,13 +158,13 @@ Tags tags_of(const Value& body, const JobContext& context, const JobPaths& paths
   for (const auto& [id, path] : paths.outputs) set(folders, id, text_value(path));
   std::vector<Mount> all = context.pool.mounts;
   all.insert(all.end(), mounts.begin(), mounts.end());
-  return {{tag::job, key_of(Noun::job, context.place)},
-          {tag::experiment, key_of(Noun::experiment, context.place)},
+  return {{tag::job, key_of(Noun::job, context.resource)},
+          {tag::experiment, key_of(Noun::experiment, context.resource)},
           {tag::cluster, context.pool.tags.contains(tag::id) ? context.pool.tags.at(tag::id) : ""},
           {tag::body, format(without_secrets(Body::job, body))},
           {tag::print, context.sealer.sign("body:" + format(body))},
           {tag::uuid, context.uuid},
-          {tag::place, format_place(Noun::job, context.place)},
+          {tag::resource_id, format_resource_id(Noun::job, context.resource)},
           {tag::folders, format(folders)},
           {tag::mounts, format_mounts(all)}};
 }
@@ -217,16 +217,16 @@ Answer<JobSpec> translate_job(const Value& body, const JobContext& context) {
   const Value& settings = *properties.find(toolkit.settings);
   const std::string type = toolkit.type;
   Problems problems;
-  const JobPaths paths = job_paths(properties, context.place, context.uuid, problems);
+  const JobPaths paths = job_paths(properties, context.resource, context.uuid, problems);
   std::vector<Mount> mounts;
   if (const Value* volumes = properties.find("mountVolumes"))
     mounts = mounts_of(*volumes, paths.mounts.substr(mount_root.size() + 1), "properties.mountVolumes",
                        context.servers, problems);
   check_processes(properties, toolkit, context.pool, problems);
-  if (!problems.empty()) return refuse(fault_of(problems, ""));
+  if (!problems.empty()) return refuse(to_cloud_error(problems, ""));
 
   JobSpec job;
-  job.name = core_name(context.place.name);
+  job.name = core_name(context.resource.name);
   job.pool = context.pool.name;
   job.priority = priority_of(properties);
   job.is_patient = true;
@@ -235,9 +235,9 @@ Answer<JobSpec> translate_job(const Value& body, const JobContext& context) {
   task.nodes = count_at(properties, "nodeCount", 1);
   task.whole_nodes = true;
   task.interruptions_max = 5;
-  task.stop_grace = Duration(30'000'000);
-  task.max_wall_time = parse_period(text_at(properties, "constraints.maxWallClockTime", "P7D"))
-                           .value_or(Duration(7 * 86'400'000'000ll));
+  task.stop_grace = 30s;
+  task.max_wall_time =
+      parse_period(text_at(properties, "constraints.maxWallClockTime", "P7D")).value_or(7 * 24h);
   task.start_timeout = task.max_wall_time;  // preparing may take long, and nothing else limits it
   add_layout(task, properties, paths, mounts);
   Environment known = paths.known;
@@ -290,23 +290,24 @@ JobSpec without_engine(JobSpec spec, const std::string& image, const std::string
   return spec;
 }
 
-Place parse_place(Noun noun, std::string_view text) {
-  Place place;
-  std::vector<std::string*> parts{&place.subscription, &place.group, &place.workspace};
-  if (noun == Noun::experiment || noun == Noun::job) parts.push_back(&place.experiment);
-  if (noun == Noun::cluster || noun == Noun::file_server || noun == Noun::job) parts.push_back(&place.name);
+ResourceId parse_resource_id(Noun noun, std::string_view text) {
+  ResourceId resource;
+  std::vector<std::string*> parts{&resource.subscription, &resource.group, &resource.workspace};
+  if (noun == Noun::experiment || noun == Noun::job) parts.push_back(&resource.experiment);
+  if (noun == Noun::cluster || noun == Noun::file_server || noun == Noun::job)
+    parts.push_back(&resource.name);
   for (std::string* part : parts) {
     const std::size_t slash = std::min(text.find('/'), text.size());
     *part = text.substr(0, slash);
     text.remove_prefix(std::min(slash + 1, text.size()));
   }
-  return place;
+  return resource;
 }
 
-std::string format_place(Noun noun, const Place& place) {
-  std::string text = place.subscription + "/" + place.group + "/" + place.workspace;
-  if (noun == Noun::experiment || noun == Noun::job) text += "/" + place.experiment;
-  if (noun == Noun::cluster || noun == Noun::file_server || noun == Noun::job) text += "/" + place.name;
+std::string format_resource_id(Noun noun, const ResourceId& resource) {
+  std::string text = resource.subscription + "/" + resource.group + "/" + resource.workspace;
+  if (noun == Noun::experiment || noun == Noun::job) text += "/" + resource.experiment;
+  if (noun == Noun::cluster || noun == Noun::file_server || noun == Noun::job) text += "/" + resource.name;
   return text;
 }
 

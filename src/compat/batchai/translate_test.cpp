@@ -11,7 +11,7 @@ namespace slipway::batchai {
 namespace {
 
 const std::string root(mount_root);
-const Place place{"lab", "ML", "main", "digits", "hello"};
+const ResourceId resource{"lab", "ML", "main", "digits", "hello"};
 const FileServers servers{{"lab/ml/main/nas", "nfs.main.nas"}};
 
 PoolRecord pool() {
@@ -34,7 +34,7 @@ struct Translated {
     auto body = accept_body(Body::job, text);
     EXPECT_TRUE(body.has_value()) << (body ? "" : body.error().message);
     complete_job(*body);
-    auto spec = translate_job(*body, {place, "uuid", of, on_host, servers, sealer});
+    auto spec = translate_job(*body, {resource, "uuid", of, on_host, servers, sealer});
     EXPECT_TRUE(spec.has_value()) << (spec ? "" : spec.error().message);
     job = std::move(*spec);
   }
@@ -47,7 +47,7 @@ bool has_mount(const TaskSpec& task, const Mount& wanted) {
 const std::string segment = "lab/ML/workspaces/main/experiments/digits/jobs/hello/uuid";
 const std::string job_root = "jobs/main/digits/hello";
 
-TEST(BatchAiJob, WhatAllTenHaveInCommon) {
+TEST(BatchAiJob, CommonFieldsOfTheTenExamples) {
   for (const std::string& example : examples) {
     SCOPED_TRACE(example);
     const Translated translated(sent(example));
@@ -81,7 +81,7 @@ TEST(BatchAiJob, WhatAllTenHaveInCommon) {
   }
 }
 
-TEST(BatchAiJob, ToolkitsOfTheTen) {
+TEST(BatchAiJob, ToolkitsOfTheTenExamples) {
   struct Row {
     int example;
     Toolkit toolkit;
@@ -155,7 +155,7 @@ TEST(BatchAiJob, VariablesAndSecrets) {
   EXPECT_EQ(task.environment.at("RUN_DIR"), root + "/mounts/nfs/" + segment + "/outputs/m/run");
   EXPECT_EQ(translated.sealer.unseal(task.secrets.at("TOKEN")).value(), "abc");
   EXPECT_EQ(translated.job.priority, 500);
-  EXPECT_EQ(task.max_wall_time, Duration(6 * 3'600'000'000ll));
+  EXPECT_EQ(task.max_wall_time, 6h);
   for (const auto& [name, value] : translated.job.tags)
     EXPECT_EQ(value.find("\"abc\""), std::string::npos) << name;
 
@@ -184,7 +184,7 @@ TEST(BatchAiJob, MountsOfFileServersAndCommands) {
             root + "/" + job_root + "/mounts/logs/" + segment + "/outputs");
 }
 
-TEST(BatchAiJob, WhatCannotBe) {
+TEST(BatchAiJob, RejectsInvalidJobs) {
   struct Row {
     const char* rule;
     const char* properties;
@@ -216,13 +216,13 @@ TEST(BatchAiJob, WhatCannotBe) {
         accept_body(Body::job, sent(std::string(R"({"properties":{"nodeCount":1,)") + row.properties + "}}"));
     ASSERT_TRUE(body.has_value()) << body.error().message;
     complete_job(*body);
-    const auto job = translate_job(*body, {place, "uuid", of, false, servers, sealer});
+    const auto job = translate_job(*body, {resource, "uuid", of, false, servers, sealer});
     ASSERT_FALSE(job.has_value());
     EXPECT_EQ(job.error().target, row.target) << job.error().message;
   }
 }
 
-TEST(BatchAiJob, WithoutAnEngineItSaysWhyAndFails) {
+TEST(BatchAiJob, FailsWithAReasonWithoutAContainerEngine) {
   const Translated translated(sent(examples[2]), true);
   EXPECT_TRUE(translated.task().container.empty());
   const JobSpec job = without_engine(translated.job, "example/tf", "no node has podman");
@@ -237,7 +237,7 @@ TEST(BatchAiJob, NamesOfTheCore) {
        {std::pair("_x", "x"), {"job_7", "batchai-job_7"}, {"--", "x"}, {"a-b_c", "a-b_c"}}) {
     auto body = accept_body(Body::job, sent(examples[0]));
     complete_job(*body);
-    Place named = place;
+    ResourceId named = resource;
     named.name = name;
     const Sealer sealer = Sealer::for_now();
     const PoolRecord of = pool();
@@ -262,9 +262,9 @@ TEST(BatchAiCluster, EveryMountAndTheSetupTask) {
   ASSERT_TRUE(body.has_value()) << body.error().message;
   complete_cluster(*body);
   const Sealer sealer = Sealer::for_now();
-  const Place at{"lab", "ml", "main", "", "c1"};
+  const ResourceId at{"lab", "ml", "main", "", "c1"};
   const auto request =
-      translate_cluster(*body, {at, "uuid", "c1", {16'000, 1u << 30, 0}, Duration(5), servers, sealer});
+      translate_cluster(*body, {at, "uuid", "c1", {16'000, 1u << 30, 0}, 5s, servers, sealer});
   ASSERT_TRUE(request.has_value()) << request.error().message;
   EXPECT_EQ(request->autoscale->by, ScaleBy::demand);
   EXPECT_EQ(request->autoscale->max, 8u);
@@ -272,7 +272,7 @@ TEST(BatchAiCluster, EveryMountAndTheSetupTask) {
   EXPECT_EQ(request->dedicated, 0u);
   EXPECT_EQ(request->cores_per_node, 2'000u);
   EXPECT_EQ(request->slots_per_node, 1u);
-  EXPECT_EQ(request->idle_timeout, Duration(5));
+  EXPECT_EQ(request->idle_timeout, 5s);
   EXPECT_EQ(request->tags->at(tag::gpus), "4");
   const std::vector<Mount> mounts{
       {"mounts/afs", MountKind::datastore, "lab.file.share", "sub", false},

@@ -1,5 +1,5 @@
 #pragma once
-// The trees that bodies are read into and answers are written from: wire::Value, with what this face needs.
+// The trees that bodies are read into and answers are written from: wire::Value, with what this API needs.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -22,7 +22,7 @@ Value list_value(std::vector<Value> items = {});
 Value written_value(std::string json);  // what format() wrote, to be put out as it is
 Value time_value(TimePoint time);       // 2018-06-07T21:16:21.13Z: the fraction without zeros at its end
 
-void set(Value& object, std::string_view key, Value value);  // in place, or at the end
+void set(Value& object, std::string_view key, Value value);  // in resource, or at the end
 void remove(Value& object, std::string_view key);
 
 std::string format(const Value& value);     // as JSON, without spaces

@@ -1,4 +1,4 @@
-// Work that goes on: deletions, terminations, and the operations that a 202 names.
+// Work in progress: deletions, terminations, and the operations that a 202 names.
 #include <fmt/format.h>
 
 #include <set>
@@ -9,37 +9,37 @@
 namespace slipway::batchai {
 namespace {
 
-constexpr Duration look_every{50'000};
-constexpr Duration sweep_every{500'000};
+constexpr Duration poll_interval = 50ms;
+constexpr Duration sweep_interval = 500ms;
 
 }  // namespace
 
 void Service::remove(const Asked& asked) {
   change(asked, [asked](Registry& registry) -> Answer<Reply> {
     const Target& target = asked.target;
-    auto there = registry.remove(target.noun, target.place);
+    auto there = registry.remove(target.noun, target.resource);
     if (!there) return refuse(there.error());
     if (!*there) return Reply{204, {}, {}};
     return Reply{200, {}, Operation::Kind::remove};
   });
 }
 
-// Looks now and then whether it is done; once the patience is over, the caller is told where to ask.
+// Polls until it is done; after `accept_after` the caller gets the address to poll instead.
 void Service::wait_for(const Asked& asked, const Reply& reply, TimePoint until) {
   const Operation::Kind kind = *reply.work;
   if (options_.always_accepts) return accept(asked, kind);
   if (kind == Operation::Kind::create) return finish(asked, Reply{reply.status, reply.body, {}});
-  tools_.control.change(
+  context_.control.change(
       [this, asked, reply, until, kind](Controller& controller) -> std::function<void()> {
         Registry registry(controller, asked.call.caller);
         registry.sweep();
-        const bool done = is_done(registry, kind, asked.target.noun, asked.target.place);
+        const bool done = is_done(registry, kind, asked.target.noun, asked.target.resource);
         return [this, asked, reply, until, kind, done] {
           asked.call.loop().post([this, asked, reply, until, kind, done] {
             if (done) return finish(asked, Reply{reply.status, reply.body, {}});
-            if (tools_.clock.now() >= until) return accept(asked, kind);
+            if (context_.clock.now() >= until) return accept(asked, kind);
             auto timer = std::make_shared<std::shared_ptr<net::Loop::Timer>>();
-            *timer = tools_.loop.after(look_every, [this, asked, reply, until, timer] {
+            *timer = context_.loop.after(poll_interval, [this, asked, reply, until, timer] {
               timer->reset();
               wait_for(asked, reply, until);
             });
@@ -52,17 +52,18 @@ void Service::wait_for(const Asked& asked, const Reply& reply, TimePoint until) 
 std::string Service::operation_url(const Asked& asked, const std::string& location, const char* word,
                                    const std::string& id) const {
   return fmt::format("{}/subscriptions/{}/providers/Microsoft.BatchAI/locations/{}/{}/{}", asked.base,
-                     net::percent_encode(asked.target.place.subscription), location, word, id);
+                     net::percent_encode(asked.target.resource.subscription), location, word, id);
 }
 
 void Service::accept(const Asked& asked, Operation::Kind kind) {
-  const Operation operation{new_uuid(), kind, asked.target.noun, asked.target.place, options_.always_accepts};
+  const Operation operation{new_uuid(), kind, asked.target.noun, asked.target.resource,
+                            options_.always_accepts};
   auto location = std::make_shared<std::string>();
-  tools_.control.change(
+  context_.control.change(
       [this, asked, operation, location](Controller& controller) -> std::function<void()> {
         Registry registry(controller, asked.call.caller);
-        begin_operation(registry, operation, tools_.clock.now());
-        *location = registry.location(asked.target.place);
+        begin_operation(registry, operation, context_.clock.now());
+        *location = registry.location(asked.target.resource);
         return [this, asked, operation, location] {
           asked.call.loop().post([this, asked, operation, location] {
             const std::string version = "?api-version=" + asked.version;
@@ -86,7 +87,7 @@ void Service::operation(const Asked& asked) {
   const std::string url =
       operation_url(asked, asked.target.location, "operationresults", asked.target.operation);
   change(asked, [this, asked, url, is_result](Registry& registry) -> Answer<Reply> {
-    auto value = poll_operation(registry, asked.target.operation, url, tools_.clock.now());
+    auto value = poll_operation(registry, asked.target.operation, url, context_.clock.now());
     if (!value) return refuse(value.error());
     const bool is_over = text_at(*value, "status") != "InProgress";
     if (!is_result && is_over) return Reply{204, {}, {}};
@@ -97,12 +98,12 @@ void Service::operation(const Asked& asked) {
 // What is marked goes when it can, also when nobody asks.
 void Service::sweep_soon(const control::Caller& caller) {
   if (sweeps_.contains(caller.workspace)) return;
-  sweeps_[caller.workspace] = tools_.loop.after(sweep_every, [this, caller] {
-    tools_.control.change(
+  sweeps_[caller.workspace] = context_.loop.after(sweep_interval, [this, caller] {
+    context_.control.change(
         [this, caller](Controller& controller) -> std::function<void()> {
           const bool left = Registry(controller, caller).sweep();
           return [this, caller, left] {
-            tools_.loop.post([this, caller, left] {
+            context_.loop.post([this, caller, left] {
               sweeps_.erase(caller.workspace);
               if (left) sweep_soon(caller);
             });
@@ -110,7 +111,7 @@ void Service::sweep_soon(const control::Caller& caller) {
         },
         [this, caller](const Error& error) {
           log::warning("batchai.sweep", {{"workspace", caller.workspace}, {"why", error.what}});
-          tools_.loop.post([this, caller] {
+          context_.loop.post([this, caller] {
             sweeps_.erase(caller.workspace);
             sweep_soon(caller);
           });
@@ -119,11 +120,11 @@ void Service::sweep_soon(const control::Caller& caller) {
 }
 
 void Service::sweep_all() {
-  tools_.control.read(
+  context_.control.read(
       [this](Controller& controller) {
         auto callers = std::make_shared<std::set<std::string>>();
         for (const TokenRecord& token : controller.tokens()) callers->insert(token.workspace);
-        tools_.loop.post([this, callers] {
+        context_.loop.post([this, callers] {
           for (const std::string& workspace : *callers) sweep_soon({"batchai", workspace});
         });
       },

@@ -2,18 +2,20 @@
 // Azure Batch AI, API version 2018-05-01, over Slipway's control plane.
 #include <memory>
 
-#include "api/face.h"
+#include "api/compat_api.h"
 #include "domain/job.h"
 
 namespace slipway::batchai {
 
-struct FaceOptions {
+using namespace std::chrono_literals;
+
+struct Options {
   Resources machine;                // whose cores the nodes of a cluster share
   bool containers_on_host = false;  // where no engine is, jobs with a container run without it
   bool always_accepts = false;      // for tests: answers 202 where Batch AI itself did
-  Duration patience{2'000'000};     // how long an answer waits for work to end before it becomes 202
+  Duration accept_after = 2s;       // work that takes longer is answered with 202
 };
 
-std::unique_ptr<api::Face> make_face(api::FaceTools tools, FaceOptions options);
+std::unique_ptr<api::CompatApi> make_batchai_api(api::CompatApiContext context, Options options);
 
 }  // namespace slipway::batchai

@@ -1,6 +1,6 @@
 #pragma once
-// A face: the same service in the words of another one. It answers its own paths, in its own error form, with
-// what is here; src/compat has them.
+// A compatibility API: the service under another product's REST paths, resources and error form. Those there
+// are lie in src/compat.
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,9 +14,9 @@
 
 namespace slipway::api {
 
-class Face {
+class CompatApi {
  public:
-  virtual ~Face() = default;
+  virtual ~CompatApi() = default;
   virtual bool answers(std::string_view path) const = 0;
   virtual bool is_open(std::string_view path) const = 0;  // no token is needed there
   virtual net::Response unauthorized() const = 0;
@@ -24,8 +24,8 @@ class Face {
   virtual void handle(const Call& call) = 0;
 };
 
-// What the API lends its faces. All of it lives as long as the API does.
-struct FaceTools {
+// What compatibility APIs are built on. All of it exists as long as the API does.
+struct CompatApiContext {
   net::Loop& loop;
   control::Loop& control;
   ReadPool& reads;
