@@ -6,10 +6,10 @@
 #include "base/suggest.h"
 #include "formula/formula.h"
 #include "formula/functions.h"
-#include "formula/moment.h"
 #include "formula/operators.h"
 #include "formula/program.h"
 #include "formula/sampling.h"
+#include "formula/timestamp.h"
 
 namespace slipway::formula {
 namespace {

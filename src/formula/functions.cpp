@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "formula/moment.h"
+#include "formula/timestamp.h"
 
 namespace slipway::formula {
 namespace {
@@ -154,12 +154,12 @@ Expected<Value> time(std::span<const Value> arguments, Timestamp now) {
 
 }  // namespace
 
-Expected<Value> call(Function function, std::span<const Value> arguments, const Surroundings& surroundings) {
+Expected<Value> call(Function function, std::span<const Value> arguments, const CallContext& context) {
   switch (function) {
     case Function::percentile: return percentile(arguments);
     case Function::val: return element(arguments);
-    case Function::time: return time(arguments, surroundings.now);
-    case Function::rand: return surroundings.random.unit();
+    case Function::time: return time(arguments, context.now);
+    case Function::rand: return context.random.unit();
     case Function::ceil:
     case Function::floor:
     case Function::lg:

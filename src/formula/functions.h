@@ -8,12 +8,12 @@
 
 namespace slipway::formula {
 
-struct Surroundings {  // what is not among the arguments
+struct CallContext {  // what is not among the arguments
   Timestamp now;
   Random& random;
 };
 
 // Not for stop(), which is the evaluator's.
-Expected<Value> call(Function function, std::span<const Value> arguments, const Surroundings& surroundings);
+Expected<Value> call(Function function, std::span<const Value> arguments, const CallContext& context);
 
 }  // namespace slipway::formula

@@ -8,16 +8,16 @@ namespace {
 
 struct Row {
   const char* formula;
-  const char* said;
+  const char* expected;
 };
 
 template <std::size_t N>
 void expect(const Row (&rows)[N]) {
-  const Watched pool;
+  const SampledPool pool;
   for (const Row& row : rows) {
     SCOPED_TRACE(row.formula);
     const Outcome outcome = pool.run(row.formula);
-    EXPECT_EQ(pool.say(row.formula), row.said) << (outcome.fault ? describe(*outcome.fault) : "");
+    EXPECT_EQ(pool.result_of(row.formula), row.expected) << (outcome.fault ? describe(*outcome.fault) : "");
     EXPECT_TRUE(!outcome.fault || !outcome.fault->message.empty());
   }
 }
@@ -91,13 +91,13 @@ TEST(FormulaLanguage, Precedence) {
   });
 }
 
-TEST(FormulaLanguage, OnlyWhatIsChosenIsEvaluated) {
+TEST(FormulaLanguage, OnlyTheChosenBranchIsEvaluated) {
   expect({
       {"a = 1 ? 2 : 1/0; b = 0 ? nope : 3", "a=2;b=3"},
       {"a = 0 && nope; b = 1 || nope", "a=0;b=1"},
       {"a = 1 && 1/0", "evaluation 1:11"},
       {"a = 0 || nope", "evaluation 1:10"},
-      {"a = 0 && nosuch(1)", "evaluation 1:10"},  // what the text says wrongly is wrong even there
+      {"a = 0 && nosuch(1)", "evaluation 1:10"},  // errors in the text are errors even there
   });
 }
 
@@ -340,13 +340,13 @@ TEST(FormulaLanguage, Syntax) {
   });
 }
 
-TEST(FormulaLanguage, FaultsSayWhatToDo) {
+TEST(FormulaLanguage, FaultsCarryHints) {
   struct Hint {
     const char* formula;
     const char* message;
     const char* hint;
   };
-  const Watched pool;
+  const SampledPool pool;
   for (const Hint& row : {
            Hint{"a = $PendingTask", "there is no variable $PendingTask", "did you mean $PendingTasks?"},
            Hint{"workers = 1; a = worker", "there is no variable worker", "did you mean workers?"},
@@ -377,7 +377,7 @@ TEST(FormulaLanguage, TargetsAreCutNotRounded) {
     const char* formula;
     NodeCounts targets;
   };
-  const Watched pool;
+  const SampledPool pool;
   for (const Target& row : {
            Target{"$TargetDedicatedNodes = 2.999; $TargetLowPriorityNodes = 0.5", {2, 0}},
            Target{"$TargetDedicatedNodes = -0.5; $TargetLowPriorityNodes = -1e300", {0, 0}},

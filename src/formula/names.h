@@ -45,7 +45,7 @@ enum class Method : std::uint8_t {
 };
 enum class Member : std::uint8_t { year, month, day, weekday, hour, minute, second };
 
-constexpr std::size_t any_number = 100'000;  // more arguments than a formula has room for
+constexpr std::size_t any_number = 100'000;  // more arguments than a formula can hold
 
 template <class Id>
 struct Callable {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "formula/moment.h"
+#include "formula/timestamp.h"
 
 namespace slipway::formula {
 namespace {

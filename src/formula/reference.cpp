@@ -8,7 +8,7 @@ namespace slipway::formula::reference {
 namespace {
 
 using Kind = Node::Kind;
-using Type = Thing::Type;
+using Type = TreeValue::Type;
 
 struct Stopped {};
 struct Failure {
@@ -17,11 +17,11 @@ struct Failure {
 };
 [[noreturn]] void fail(Position at) { throw Failure{FaultCode::evaluation, at}; }
 
-Thing number(double value) { return {Type::number, value, {}, {}, 0}; }
-Thing vector(std::vector<double> values) { return {Type::vector, 0, std::move(values), {}, 0}; }
-Thing text(std::string value) { return {Type::text, 0, {}, std::move(value), 0}; }
-Thing time(std::int64_t ticks) { return {Type::time, 0, {}, {}, ticks}; }
-Thing interval(std::int64_t ticks) { return {Type::interval, 0, {}, {}, ticks}; }
+TreeValue number(double value) { return {Type::number, value, {}, {}, 0}; }
+TreeValue vector(std::vector<double> values) { return {Type::vector, 0, std::move(values), {}, 0}; }
+TreeValue text(std::string value) { return {Type::text, 0, {}, std::move(value), 0}; }
+TreeValue time(std::int64_t ticks) { return {Type::time, 0, {}, {}, ticks}; }
+TreeValue interval(std::int64_t ticks) { return {Type::interval, 0, {}, {}, ticks}; }
 
 constexpr std::int64_t second = 10'000'000;
 const std::map<std::string, std::int64_t> units = {{"TimeInterval_Zero", 0},
@@ -65,7 +65,7 @@ class Walker {
   }
 
   void execute(const Statement& statement) {
-    Thing value = evaluate(statement.value);
+    TreeValue value = evaluate(statement.value);
     if (statement.name.empty()) return;
     if (statement.name.starts_with("$Target")) {
       value = number(need_number(value, statement.equals));
@@ -90,7 +90,7 @@ class Walker {
     return samples;
   }
 
-  Thing settled(const Thing& value, Position at) const {
+  TreeValue settled(const TreeValue& value, Position at) const {
     if (value.type != Type::metric) return value;
     if (value.text == "$CurrentDedicatedNodes") return number(inputs_.current.dedicated);
     const auto samples = visible(value.text);
@@ -98,14 +98,14 @@ class Walker {
     return number(samples.back().value);
   }
 
-  double need_number(const Thing& given, Position at) const {
-    const Thing value = settled(given, at);
+  double need_number(const TreeValue& given, Position at) const {
+    const TreeValue value = settled(given, at);
     if (value.type == Type::number) return value.number;
     if (value.type == Type::vector && value.vector.size() == 1) return value.vector[0];
     fail(at);
   }
 
-  Thing lookup(const std::string& name, Position at) {
+  TreeValue lookup(const std::string& name, Position at) {
     for (const std::string& spelling : {name, name[0] == '$' ? name.substr(1) : "$" + name}) {
       if (variables_.count(spelling) > 0) return variables_[spelling];
       if (units.count(spelling) > 0) return interval(units.at(spelling));
@@ -127,7 +127,7 @@ class Walker {
     fail(at);
   }
 
-  Thing evaluate(const Node& node) {
+  TreeValue evaluate(const Node& node) {
     switch (node.kind) {
       case Kind::number: return number(std::stod(node.word));
       case Kind::text: return text(node.word);
@@ -145,8 +145,8 @@ class Walker {
     fail(node.at);
   }
 
-  Thing unary(const Node& node) {
-    const Thing value = settled(evaluate(node.children[0]), node.at);
+  TreeValue unary(const Node& node) {
+    const TreeValue value = settled(evaluate(node.children[0]), node.at);
     if (node.word == "!") return number(need_number(value, node.at) == 0 ? 1 : 0);
     const double sign = node.word == "-" ? -1 : 1;
     if (value.type == Type::number) return number(sign * value.number);
@@ -157,15 +157,15 @@ class Walker {
     return vector(result);
   }
 
-  Thing binary(const Node& node) {
+  TreeValue binary(const Node& node) {
     const std::string& op = node.word;
     if (op == "&&" || op == "||") {
       const bool left = need_number(evaluate(node.children[0]), node.at) != 0;
       if (left == (op == "||")) return number(left ? 1 : 0);
       return number(need_number(evaluate(node.children[1]), node.at) != 0 ? 1 : 0);
     }
-    Thing left = evaluate(node.children[0]);
-    Thing right = evaluate(node.children[1]);
+    TreeValue left = evaluate(node.children[0]);
+    TreeValue right = evaluate(node.children[1]);
     left = settled(left, node.at);
     right = settled(right, node.at);
     if (op == "+" || op == "-" || op == "*" || op == "/") return arithmetic(op[0], left, right, node.at);
@@ -177,10 +177,10 @@ class Walker {
     return op == '+' ? a + b : op == '-' ? a - b : op == '*' ? a * b : a / b;
   }
 
-  Thing arithmetic(char op, const Thing& left, const Thing& right, Position at) const {
-    const auto is_number = [](const Thing& thing) { return thing.type == Type::number; };
-    const auto is_numeric = [&](const Thing& thing) {
-      return is_number(thing) || thing.type == Type::vector;
+  TreeValue arithmetic(char op, const TreeValue& left, const TreeValue& right, Position at) const {
+    const auto is_number = [](const TreeValue& value) { return value.type == Type::number; };
+    const auto is_numeric = [&](const TreeValue& value) {
+      return is_number(value) || value.type == Type::vector;
     };
     if (is_number(left) && is_number(right)) return number(calculate(op, left.number, right.number, at));
     if (is_numeric(left) && is_numeric(right)) {
@@ -220,7 +220,7 @@ class Walker {
     return static_cast<std::int64_t>(sum);
   }
 
-  bool compare(const std::string& op, const Thing& left, const Thing& right, Position at) const {
+  bool compare(const std::string& op, const TreeValue& left, const TreeValue& right, Position at) const {
     double less = 0;
     double equal = 0;
     if (left.type == right.type && left.type == Type::text) {
@@ -244,28 +244,28 @@ class Walker {
   }
 
   std::vector<double> list(const Node& node, std::size_t from) {
-    std::vector<Thing> things;
+    std::vector<TreeValue> things;
     for (std::size_t i = from; i < node.children.size(); ++i) things.push_back(evaluate(node.children[i]));
-    for (Thing& thing : things) thing = settled(thing, node.at);
+    for (TreeValue& value : things) value = settled(value, node.at);
     std::vector<double> all;
-    for (const Thing& thing : things) {
-      if (thing.type == Type::number)
-        all.push_back(thing.number);
-      else if (thing.type == Type::vector)
-        all.insert(all.end(), thing.vector.begin(), thing.vector.end());
+    for (const TreeValue& value : things) {
+      if (value.type == Type::number)
+        all.push_back(value.number);
+      else if (value.type == Type::vector)
+        all.insert(all.end(), value.vector.begin(), value.vector.end());
       else
         fail(node.at);
     }
     return all;
   }
 
-  Thing call(const Node& node) {
+  TreeValue call(const Node& node) {
     const std::string& name = node.word;
     if (name == "stop") throw Stopped{};
     if (name == "time") return time_function(node);
     if (name == "percentile" || name == "val") {
-      Thing values = evaluate(node.children[0]);
-      Thing at = evaluate(node.children[1]);
+      TreeValue values = evaluate(node.children[0]);
+      TreeValue at = evaluate(node.children[1]);
       values = settled(values, node.at);
       at = settled(at, node.at);
       if (values.type != Type::vector) fail(node.at);
@@ -274,7 +274,7 @@ class Walker {
     const bool scalar_form =
         name == "ceil" || name == "floor" || name == "round" || name == "lg" || name == "ln" || name == "log";
     if (scalar_form && node.children.size() == 1) {
-      const Thing value = settled(evaluate(node.children[0]), node.at);
+      const TreeValue value = settled(evaluate(node.children[0]), node.at);
       if (value.type == Type::number) return number(each(name, value.number, node.at));
       if (value.type != Type::vector) fail(node.at);
       std::vector<double> result;
@@ -342,9 +342,9 @@ class Walker {
 
   std::int64_t now() const { return inputs_.now.time_since_epoch().count() * 10; }
 
-  Thing time_function(const Node& node) {
+  TreeValue time_function(const Node& node) {
     if (node.children.empty()) return time(now());
-    const Thing value = settled(evaluate(node.children[0]), node.at);
+    const TreeValue value = settled(evaluate(node.children[0]), node.at);
     if (value.type != Type::text) fail(node.at);
     if (value.text.empty()) return time(now());
     std::tm parts{};  // generated times have this form or are no times
@@ -352,8 +352,8 @@ class Walker {
     return time(timegm(&parts) * second);
   }
 
-  Thing member(const Node& node) {
-    const Thing value = evaluate(node.children[0]);
+  TreeValue member(const Node& node) {
+    const TreeValue value = evaluate(node.children[0]);
     if (value.type != Type::time) fail(node.at);
     std::time_t seconds = value.ticks / second;
     if (value.ticks % second < 0) --seconds;
@@ -367,11 +367,11 @@ class Walker {
     return number(node.word == "minute" ? parts.tm_min : parts.tm_sec);
   }
 
-  Thing method(const Node& node) {
-    const Thing owner = evaluate(node.children[0]);
-    std::vector<Thing> given;
+  TreeValue method(const Node& node) {
+    const TreeValue owner = evaluate(node.children[0]);
+    std::vector<TreeValue> given;
     for (std::size_t i = 1; i < node.children.size(); ++i) given.push_back(evaluate(node.children[i]));
-    for (Thing& thing : given) thing = settled(thing, node.at);
+    for (TreeValue& value : given) value = settled(value, node.at);
     if (owner.type != Type::metric) fail(node.at);
     const std::vector<Sample> samples = visible(owner.text);
     if (node.word == "Count") return number(static_cast<double>(samples.size()));
@@ -379,8 +379,8 @@ class Walker {
     if (node.word == "HistoryBeginTime")
       return time(samples.empty() ? now() : samples[0].time.time_since_epoch().count() * 10);
     const bool percent_asked = node.word == "GetSamplePercent";
-    const auto is_number = [](const Thing& thing) {
-      return thing.type == Type::number || (thing.type == Type::vector && thing.vector.size() == 1);
+    const auto is_number = [](const TreeValue& value) {
+      return value.type == Type::number || (value.type == Type::vector && value.vector.size() == 1);
     };
     if (!percent_asked && is_number(given[0])) {
       const double count = need_number(given[0], node.at);
@@ -397,9 +397,9 @@ class Walker {
     }
     if (given.size() > 2) fail(node.at);
     std::vector<std::int64_t> points;
-    for (const Thing& thing : given) {
-      if (thing.type != Type::time && thing.type != Type::interval) fail(node.at);
-      points.push_back(thing.type == Type::time ? thing.ticks : checked_time(now(), -thing.ticks, node.at));
+    for (const TreeValue& value : given) {
+      if (value.type != Type::time && value.type != Type::interval) fail(node.at);
+      points.push_back(value.type == Type::time ? value.ticks : checked_time(now(), -value.ticks, node.at));
     }
     if (points.size() == 1) points.push_back(now());
     std::sort(points.begin(), points.end());
@@ -417,7 +417,7 @@ class Walker {
   }
 
   const Inputs& inputs_;
-  std::map<std::string, Thing> variables_;
+  std::map<std::string, TreeValue> variables_;
 };
 
 }  // namespace

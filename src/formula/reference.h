@@ -25,7 +25,7 @@ struct Statement {
   Node value;
 };
 
-struct Thing {  // a value: one of the members counts, as `type` says
+struct TreeValue {  // a value: `type` selects the member that counts
   enum class Type { number, vector, text, time, interval, metric };
   Type type = Type::number;
   double number = 0;
@@ -37,7 +37,7 @@ struct Thing {  // a value: one of the members counts, as `type` says
 struct Result {
   NodeCounts targets;
   std::string option = "requeue";
-  std::map<std::string, Thing> variables;
+  std::map<std::string, TreeValue> variables;
   std::optional<std::pair<FaultCode, Position>> fault;
 };
 

@@ -6,16 +6,16 @@
 #include <cstdlib>
 
 #include "base/random.h"
-#include "formula/moment.h"
 #include "formula/reference.h"
 #include "formula/testing.h"
+#include "formula/timestamp.h"
 
 namespace slipway::formula {
 namespace {
 
 using reference::Node;
 using reference::Statement;
-using reference::Thing;
+using reference::TreeValue;
 using Kind = Node::Kind;
 
 enum class Want { number, vector, text, time, interval };
@@ -307,14 +307,14 @@ bool same_number(std::string_view text, double number) {
   return std::strtod(std::string(text).c_str(), nullptr) == number;
 }
 
-bool same(const std::string& text, const Thing& thing) {
+bool same(const std::string& text, const TreeValue& thing) {
   switch (thing.type) {
-    case Thing::Type::number: return same_number(text, thing.number);
-    case Thing::Type::text: return text == thing.text;
-    case Thing::Type::time: return text == format_timestamp(Timestamp(Interval(thing.ticks)));
-    case Thing::Type::interval: return text == format_interval(Interval(thing.ticks));
-    case Thing::Type::metric: return false;
-    case Thing::Type::vector: break;
+    case TreeValue::Type::number: return same_number(text, thing.number);
+    case TreeValue::Type::text: return text == thing.text;
+    case TreeValue::Type::time: return text == format_timestamp(Timestamp(Interval(thing.ticks)));
+    case TreeValue::Type::interval: return text == format_interval(Interval(thing.ticks));
+    case TreeValue::Type::metric: return false;
+    case TreeValue::Type::vector: break;
   }
   std::string_view rest = std::string_view(text).substr(1);
   for (const double number : thing.vector) {
@@ -325,8 +325,8 @@ bool same(const std::string& text, const Thing& thing) {
   return thing.vector.empty() ? text == "[]" : rest.empty();
 }
 
-TEST(FormulaReference, ATreeWalkSaysTheSame) {
-  const Watched pool;
+TEST(FormulaReference, MatchesATreeWalk) {
+  const SampledPool pool;
   int worked = 0;
   int failed = 0;
   for (std::uint64_t seed = 1; seed <= 20'000; ++seed) {

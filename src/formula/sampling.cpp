@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "formula/moment.h"
+#include "formula/timestamp.h"
 
 namespace slipway::formula {
 namespace {

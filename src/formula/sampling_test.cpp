@@ -9,9 +9,10 @@ namespace {
 TEST(FormulaSampling, ByTable) {
   struct Row {
     const char* formula;
-    const char* said;
+    const char* expected;
   };
-  const Watched pool;  // $PendingTasks 1 to 20 from 09:50:30, $RunningTasks ten of 2, $NetworkInBytes none
+  const SampledPool
+      pool;  // $PendingTasks 1 to 20 from 09:50:30, $RunningTasks ten of 2, $NetworkInBytes none
   for (const Row& row : {
            Row{"a = $PendingTasks.GetSample(0)", "a=[]"},
            Row{"a = $PendingTasks.GetSample(2.9)", "a=[19,20]"},
@@ -78,39 +79,40 @@ TEST(FormulaSampling, ByTable) {
        }) {
     SCOPED_TRACE(row.formula);
     const Outcome outcome = pool.run(row.formula);
-    EXPECT_EQ(pool.say(row.formula), row.said) << (outcome.fault ? describe(*outcome.fault) : "");
+    EXPECT_EQ(pool.result_of(row.formula), row.expected) << (outcome.fault ? describe(*outcome.fault) : "");
   }
 }
 
 TEST(FormulaSampling, EveryMetricHasItsName) {
   for (std::size_t i = 0; i < metric_count; ++i) {
     const auto metric = static_cast<Metric>(i);
-    Watched pool;
+    SampledPool pool;
     pool.set(metric, {3, 5});
     const std::string name(to_string(metric));
     SCOPED_TRACE(name);
     EXPECT_EQ(parse_metric(name), metric);
-    EXPECT_EQ(pool.say("a = " + name + ".GetSample(5)"), "a=[3,5]");
-    EXPECT_EQ(pool.say(name + " = 1"), "evaluation 1:1");
+    EXPECT_EQ(pool.result_of("a = " + name + ".GetSample(5)"), "a=[3,5]");
+    EXPECT_EQ(pool.result_of(name + " = 1"), "evaluation 1:1");
   }
   EXPECT_EQ(parse_metric("ActiveTasks"), std::nullopt);
 }
 
-TEST(FormulaSampling, WhatIsYetToComeIsNotSeen) {
-  Watched pool;
+TEST(FormulaSampling, FutureSamplesAreIgnored) {
+  SampledPool pool;
   pool.inputs.now -= std::chrono::minutes(5);
-  EXPECT_EQ(pool.say("a = $PendingTasks; b = $PendingTasks.GetSample(2); c = $PendingTasks.Count()"),
+  EXPECT_EQ(pool.result_of("a = $PendingTasks; b = $PendingTasks.GetSample(2); c = $PendingTasks.Count()"),
             "a=10;b=[9,10];c=10");
-  EXPECT_EQ(pool.say("a = $PendingTasks.GetSample(time() - TimeInterval_Minute, time() + TimeInterval_Hour)"),
-            "a=[9,10]");
+  EXPECT_EQ(
+      pool.result_of("a = $PendingTasks.GetSample(time() - TimeInterval_Minute, time() + TimeInterval_Hour)"),
+      "a=[9,10]");
 }
 
 TEST(FormulaSampling, RandomNumbersComeFromTheSeed) {
-  Watched pool;
-  const std::string first = pool.say("a = rand(); b = rand(); c = a != b");
-  EXPECT_EQ(pool.say("a = rand(); b = rand(); c = a != b"), first);
+  SampledPool pool;
+  const std::string first = pool.result_of("a = rand(); b = rand(); c = a != b");
+  EXPECT_EQ(pool.result_of("a = rand(); b = rand(); c = a != b"), first);
   pool.inputs.seed = 7;
-  EXPECT_NE(pool.say("a = rand(); b = rand(); c = a != b"), first);
+  EXPECT_NE(pool.result_of("a = rand(); b = rand(); c = a != b"), first);
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 
 namespace slipway::formula {
 
-class Watched {  // a sample every 30 s, the newest at `now`
+class SampledPool {  // a sample every 30 s, the newest at `now`
  public:
-  Watched() {
+  SampledPool() {
     inputs.now = *parse_time("2026-03-02T10:00:00Z");
     inputs.targets = {4, 2};
     inputs.current = {4, 2};
@@ -24,8 +24,8 @@ class Watched {  // a sample every 30 s, the newest at `now`
     set(Metric::cpu_percent, std::vector<double>(20, 0.9));
     set(Metric::preempted_node_count, std::vector<double>(6, 1));
   }
-  Watched(const Watched&) = delete;
-  Watched& operator=(const Watched&) = delete;
+  SampledPool(const SampledPool&) = delete;
+  SampledPool& operator=(const SampledPool&) = delete;
 
   void set(Metric metric, const std::vector<double>& values) {
     std::vector<Sample>& samples = kept_[static_cast<std::size_t>(metric)];
@@ -41,15 +41,15 @@ class Watched {  // a sample every 30 s, the newest at `now`
   }
 
   // The formula's own variables, "a=1;b=[2,3]", or where and how it fails: "evaluation 1:5".
-  std::string say(std::string_view text) const {
+  std::string result_of(std::string_view text) const {
     const Outcome outcome = run(text);
     if (const auto& fault = outcome.fault)
       return std::string(to_string(fault->code)) + " " + std::to_string(fault->at.line) + ":" +
              std::to_string(fault->at.column);
-    std::string said;
+    std::string result;
     for (const Variable& variable : outcome.variables)
-      said += (said.empty() ? "" : ";") + variable.name + "=" + variable.value;
-    return said;
+      result += (result.empty() ? "" : ";") + variable.name + "=" + variable.value;
+    return result;
   }
 
   Inputs inputs;

@@ -64,7 +64,7 @@ class Tokenizer {
     for (const std::string_view symbol : {"||", "&&", "==", "!=", "<=", ">="})
       if (rest_.starts_with(symbol)) return add(Kind::symbol, 2);
     if (std::string_view("=<>!+-*/?:;,.()[]").find(c) != std::string_view::npos) return add(Kind::symbol, 1);
-    stranger();
+    unknown_character();
   }
 
   std::size_t name_size(std::size_t from) const {
@@ -102,20 +102,20 @@ class Tokenizer {
   }
 
   void text() {
-    std::string said;
+    std::string content;
     for (std::size_t i = 1; i < rest_.size(); ++i) {
       if (rest_[i] == '"') {
         add(Kind::text, i + 1);
-        tokens_.back().text = std::move(said);
+        tokens_.back().text = std::move(content);
         return;
       }
       if (rest_[i] == '\\' && i + 1 < rest_.size()) ++i;
-      said += rest_[i];
+      content += rest_[i];
     }
     wrong(1, "a text is never closed", "end it with \"");
   }
 
-  void stranger() {
+  void unknown_character() {
     const std::size_t size = character_size(rest_);
     const std::string_view character = rest_.substr(0, size);
     const char c = character.front();

@@ -22,7 +22,7 @@ struct Token {
   Position at;
   std::string_view source;  // as written
   double number = 0;
-  std::string text;  // what a text says; of a wrong one, what is wrong
+  std::string text;  // a text's content; of a wrong one, what is wrong
   std::string hint;  // of a wrong one
 
   bool is(std::string_view symbol) const { return kind == Kind::symbol && source == symbol; }

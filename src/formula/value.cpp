@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/overloaded.h"
-#include "formula/moment.h"
+#include "formula/timestamp.h"
 
 namespace slipway::formula {
 

@@ -139,7 +139,7 @@ TEST(FormulaVectors, All) {
       {61, "x = time(\"yesterday\");", 4, 2, "requeue", "", "evaluation 1:5"},
       {62, "x = nosuch(1);", 4, 2, "requeue", "", "evaluation 1:5"},
   };
-  const Watched pool;
+  const SampledPool pool;
   for (const Row& row : rows) {
     SCOPED_TRACE(row.number);
     SCOPED_TRACE(row.formula);
@@ -148,18 +148,18 @@ TEST(FormulaVectors, All) {
     EXPECT_EQ(word(outcome.deallocation), row.option);
     const bool fails = *row.fault != 0;
     EXPECT_EQ(outcome.fault.has_value(), fails) << (outcome.fault ? describe(*outcome.fault) : "");
-    EXPECT_EQ(pool.say(row.formula), fails ? row.fault : row.variables);
+    EXPECT_EQ(pool.result_of(row.formula), fails ? row.fault : row.variables);
   }
 }
 
-TEST(FormulaVectors, InsufficientDataSaysHowMuchThereIs) {
-  const Watched pool;
+TEST(FormulaVectors, InsufficientDataStatesThePercentage) {
+  const SampledPool pool;
   EXPECT_EQ(describe(*pool.run("a = avg($RunningTasks.GetSample(TimeInterval_Minute * 10, 70));").fault),
             "Line 1, Col 23: Insufficient data from data set: $RunningTasks wanted 70%, received 50%");
 }
 
 TEST(FormulaVectors, ResultsAreOneLine) {
-  const Watched pool;
+  const SampledPool pool;
   EXPECT_EQ(format_results(
                 pool.run("x = 7.9; $TargetDedicatedNodes = x; $NodeDeallocationOption = TaskCompletion")),
             "$TargetDedicatedNodes=7;$TargetLowPriorityNodes=2;$NodeDeallocationOption=taskcompletion;x=7.9");

@@ -20,7 +20,7 @@ void check_place(const formula::Fault& fault, std::string_view text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const formula::Watched pool;
+  static const formula::SampledPool pool;
   const std::string_view text = fuzz::text(data, size);
   const auto parsed = formula::parse(text);
   if (!parsed) {

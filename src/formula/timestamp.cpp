@@ -1,4 +1,4 @@
-#include "formula/moment.h"
+#include "formula/timestamp.h"
 
 #include <fmt/format.h>
 
@@ -170,7 +170,7 @@ std::string format_timestamp(Timestamp time) {
 }
 
 std::string format_interval(Interval interval) {
-  // Without its sign in an unsigned number, where the most negative one has room too.
+  // Without its sign in an unsigned number, which holds the most negative one too.
   const bool negative = interval.count() < 0;
   const auto ticks = negative ? std::uint64_t{0} - static_cast<std::uint64_t>(interval.count())
                               : static_cast<std::uint64_t>(interval.count());

@@ -1,5 +1,5 @@
 #pragma once
-// Times and intervals in texts, and what a calendar says of a time. All of it UTC.
+// Parses and formats times and intervals, and takes a time apart by the calendar. All of it UTC.
 #include <optional>
 #include <string>
 #include <string_view>
