@@ -61,20 +61,24 @@ Result<std::pair<std::string, std::uint16_t>> parse_listen(const std::string& te
 // What a turn wants done, handed from the control thread to the network's.
 class ServiceEffects final : public control::OutputHandler {
  public:
-  explicit ServiceEffects(net::Loop& loop) : loop_(loop) {}
+  ServiceEffects(net::Loop& loop, const Clock& clock) : clock_(clock), loop_(loop) {}
   api::Api* api = nullptr;
   provision::LocalProvisioner* local = nullptr;
+  control::Loop* control = nullptr;
 
   void carry_out(control::Outputs outputs, const control::Controller& controller) override {
     const bool changed = outputs.local_nodes_changed;
     auto nodes = changed ? controller.local_nodes() : std::vector<NodeRecord>();
+    if (outputs.judges_nodes) loop_.post([this] { read_what_waits(); });
     if (!changed && outputs.messages.empty() && outputs.closed.empty() && outputs.events.empty() &&
-        outputs.folders_removed.empty())
+        outputs.folders_removed.empty() && outputs.agents_stuck.empty())
       return;
     loop_.post([this, changed, nodes = std::move(nodes),
                 outputs = std::make_shared<control::Outputs>(std::move(outputs))] {
+      const auto stuck = std::move(outputs->agents_stuck);
       api->carry_out(std::move(*outputs));
       if (changed) local->want(nodes);
+      for (const auto& [workspace, node] : stuck) local->restart(workspace, node);
     });
   }
   void cut_all_sessions(const std::string& why) override {
@@ -82,6 +86,15 @@ class ServiceEffects final : public control::OutputHandler {
   }
 
  private:
+  // What had arrived by now has been read once the loop has gone round for a while.
+  void read_what_waits() {
+    const TimePoint now = clock_.now();
+    reading_ = loop_.after(reading_takes, [this, now] { control->all_heard(now); });
+  }
+
+  static constexpr Duration reading_takes = std::chrono::milliseconds(100);
+  const Clock& clock_;
+  std::shared_ptr<net::Loop::Timer> reading_;
   net::Loop& loop_;
 };
 
@@ -124,7 +137,7 @@ batchai::Options batchai_options(const Resources& machine) {
 
 class Service {
  public:
-  explicit Service(const cli::UpOptions& options) : options_(options), effects_(loop_) {}
+  explicit Service(const cli::UpOptions& options) : options_(options), effects_(loop_, clock_) {}
 
   // `ready` is told the address once requests are answered.
   Result<void> run(const std::function<void(const std::string& url)>& ready) {
@@ -218,6 +231,7 @@ class Service {
         loop_, provision::LocalOptions{std::filesystem::read_symlink("/proc/self/exe").string(), data_, url_,
                                        data_ + "/node-token"});
     effects_.api = api_.get();
+    effects_.control = control_.get();
     effects_.local = local_.get();
     loop_.on_signals({SIGTERM, SIGINT}, [this](int) { stop(false); });
     if (auto started = control_->start(); !started) return started;

@@ -42,7 +42,7 @@ int run_node(const slipway::cli::NodeRunOptions& options) {
   return slipway::agent::run_agent(agent);
 }
 
-int keep_node(const std::string& folder) { return slipway::keeper::run_keeper({folder}); }
+int keep_node(const std::string& folder) { return slipway::keeper::run_keeper({folder, {"slipway", "node", "keep", "--folder", folder}}); }
 
 int contain(const slipway::cli::NodeContainOptions& options) {
   return slipway::container::contain({options.rootfs, options.image, options.mounts, options.command});

@@ -34,6 +34,7 @@
 #include "base/resident.h"
 #include "container/engines.h"
 #include "domain/layout.h"
+#include "keeper/agent_restart.h"
 #include "net/client.h"
 #include "net/loop.h"
 #include "wire/protocol.h"
@@ -53,6 +54,13 @@ constexpr int sending_failed = 74;  // EX_IOERR
 std::string attempt_name(const WorkKey& key) {
   const AttemptKey* attempt = attempt_of(key);
   return attempt ? to_string(*attempt) : to_string(key);
+}
+
+// For the keeper, which starts this agent again should it be killed.
+Result<void> leave_command(const std::string& folder) {
+  const Result<std::string> command = read_file("/proc/self/cmdline");
+  if (!command) return fail(command.error());
+  return write_file_durably(folder + "/" + std::string(keeper::agent_command_file), *command, 0600);
 }
 
 // The edge around AgentCore: hands it what happens, does what it says. All on the loop's thread but staging.
@@ -94,6 +102,7 @@ class Agent {
   // The keeper stays unless it has nothing to keep, or is to quit as well.
   void leave(int code, bool with_keeper) {
     exit_code_ = code;
+    ::unlink((options_.folder + "/" + std::string(keeper::agent_command_file)).c_str());  // nobody restarts it
     keeper_.let_go();
     if (!with_keeper || !keeper_.is_open()) return loop_.stop();
     quitting_ = true;
@@ -410,6 +419,10 @@ class Agent {
                    {{"attempt", to_string(order.key)}, {"why", written.error().what}});
     keeper_.send(keeper::StopRequest{order.key, order.grace});
   }
+  void carry_out(effect::RenewLease& renew) {
+    if (options_.local) return;  // a node of the service's machine has none
+    keeper_.send(keeper::RenewRequest{boot_time() - (clock_.now() - renew.from)});
+  }
   void carry_out(effect::Forget& forget) {
     for (const WorkKey& key : forget.keys) {
       preparer_.release(key);
@@ -476,6 +489,8 @@ Result<int> run(AgentOptions options) {
   const std::string pid_file = options.folder + "/agent.pid";
   if (auto written = write_file_durably(pid_file, std::to_string(::getpid()) + "\n"); !written)
     return fail(written.error());
+  if (!options.local)
+    if (auto left = leave_command(options.folder); !left) return fail(left.error());
   const Result<std::string> instance = take_instance(options.folder);
   if (!instance) return fail(instance.error());
   AgentCore::Options node{.name = options.name,

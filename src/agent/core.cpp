@@ -96,6 +96,8 @@ void AgentCore::say_hello(TimePoint now) {
   report_since_.reset();
   report_number_ = 0;
   orders_number_ = 0;
+  unacknowledged_.clear();
+  hello_sent_ = now;
   last_sent_ = now;
   last_heard_ = std::max(last_heard_, now);
   heartbeat_due_ = false;
@@ -111,7 +113,9 @@ void AgentCore::received(SessionId session, ToAgent message, TimePoint now) {
   std::visit(Overloaded{
                  [&](Welcome& welcome) {
                    if (!hello_said_) return close("the service said Welcome before Hello");
-                   if (!welcome_) welcome_ = welcome;
+                   if (welcome_) return;
+                   welcome_ = welcome;
+                   effects_.emplace_back(effect::RenewLease{hello_sent_});
                  },
                  [&](Refused& refused) {
                    close("the service refused: " + refused.reason);
@@ -123,10 +127,20 @@ void AgentCore::received(SessionId session, ToAgent message, TimePoint now) {
                    if (orders.number <= orders_number_) return;  // repeated on the way
                    if (orders.number != orders_number_ + 1) return close("orders are missing");
                    orders_number_ = orders.number;
+                   renew_lease(orders.received);  // before what is to start under it
                    apply(std::move(orders), now);
                  },
              },
              message);
+}
+
+void AgentCore::renew_lease(std::uint64_t received) {
+  std::optional<TimePoint> sent;
+  while (!unacknowledged_.empty() && unacknowledged_.front().first <= received) {
+    sent = unacknowledged_.front().second;
+    unacknowledged_.pop_front();
+  }
+  if (sent) effects_.emplace_back(effect::RenewLease{*sent});
 }
 
 void AgentCore::tick(TimePoint now) {
@@ -157,6 +171,7 @@ std::vector<Effect> AgentCore::take_effects(TimePoint now) {
   if (has_news && !report_since_) report_since_ = now;
   if (welcome_ && (heartbeat_due_ || (has_news && !may_hold_report(now)))) {
     report_.number = ++report_number_;
+    unacknowledged_.emplace_back(report_number_, now);
     effects_.emplace_back(effect::Send{*session_, std::exchange(report_, {})});
     report_since_.reset();
     last_sent_ = now;

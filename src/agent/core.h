@@ -15,7 +15,8 @@
 // - An end is remembered, and said in every Hello, until the service says `forget`.
 // - What there is to report is said at once; only while at least as much waits in the keeper as has ended may
 //   it wait a moment and travel together, for then nothing is idle that the service could use.
-// - Nothing ends a process but a StopOrder. A lost connection does not.
+// - A session renews the lease of the node (domain/lease.h) as of the sending of what the service acknowledges.
+// - Nothing here ends a process but a StopOrder. The keeper ends those whose lease was not renewed in time.
 #include <deque>
 #include <map>
 #include <optional>
@@ -57,6 +58,9 @@ struct Start {  // hand the whole attempt to the keeper, as one message: all its
 struct Stop {  // the whole trees of every process of the attempt, after it was given notice
   StopOrder order;
 };
+struct RenewLease {  // what the keeper runs may go on for its lease from then
+  TimePoint from;
+};
 struct Forget {
   std::vector<WorkKey> keys;
 };
@@ -66,7 +70,8 @@ struct Quit {          // the agent ends
 };
 }  // namespace effect
 using Effect = std::variant<effect::Send, effect::CloseSession, effect::Stage, effect::Release,
-                            effect::WriteFiles, effect::Start, effect::Stop, effect::Forget, effect::Quit>;
+                            effect::WriteFiles, effect::Start, effect::Stop, effect::RenewLease, effect::Forget,
+                            effect::Quit>;
 
 class AgentCore {
  public:
@@ -157,6 +162,7 @@ class AgentCore {
 
   void say_hello(TimePoint now);
   void close(std::string why);
+  void renew_lease(std::uint64_t received);
   void apply(Orders orders, TimePoint now);
   void prepare(const PrepareOrder& order);
   void begin_preparation(const AttemptKey& of, Attempt& attempt);
@@ -196,6 +202,8 @@ class AgentCore {
   std::uint64_t orders_number_ = 0;
   Report report_;                          // what the next report will say
   std::optional<TimePoint> report_since_;  // when its first line was seen
+  std::deque<std::pair<std::uint64_t, TimePoint>> unacknowledged_;  // reports, and when they were sent
+  TimePoint hello_sent_{};
   TimePoint last_sent_{};
   TimePoint last_heard_{};
   bool heartbeat_due_ = false;

@@ -15,6 +15,7 @@ StartOrder preparation_order(const PrepareOrder& order) {
   start.stop_grace = order.stop_grace;
   start.processes = order.preparation;
   start.view = order.view;
+  start.lease = order.lease;
   return start;
 }
 

@@ -47,11 +47,17 @@ class AgentCoreTest : public ::testing::Test {
                   .notes = {"a"}}};
   TimePoint now{std::chrono::hours(1000)};
   std::vector<FromAgent> sent;
+  std::optional<TimePoint> renewed;
   std::uint64_t number = 0;
 
   std::vector<std::string> deeds() {
     std::vector<std::string> words;
-    for (Effect& effect : core.take_effects(now)) words.push_back(describe(effect));
+    for (Effect& effect : core.take_effects(now)) {
+      if (const auto* renew = std::get_if<effect::RenewLease>(&effect))
+        renewed = renew->from;
+      else
+        words.push_back(describe(effect));
+    }
     return words;
   }
   std::string describe(Effect& effect) {
@@ -551,6 +557,41 @@ TEST_F(AgentCoreTest, NewAgentContinuesAPreparation) {
   EXPECT_EQ(deeds(), Words{"stage 1"}) << "it is not started a second time";
   core.ended(preparation_end(1, 0));
   EXPECT_EQ(deeds(), Words{"report 1 =1 -1:exited"});
+}
+
+TEST_F(AgentCoreTest, LeaseIsRenewedAsOfTheSendingOfWhatIsAcknowledged) {
+  join();
+  EXPECT_EQ(renewed, now) << "Welcome acknowledges Hello";
+  const TimePoint first = now += 500ms;
+  core.tick(now);
+  ASSERT_EQ(deeds(), std::vector<std::string>{"report 1"});
+  const TimePoint second = now += 500ms;
+  core.tick(now);
+  ASSERT_EQ(deeds(), std::vector<std::string>{"report 2"});
+  now += 100ms;
+  say({.received = 1});
+  deeds();
+  EXPECT_EQ(renewed, first);
+  say({.received = 1});
+  renewed.reset();
+  deeds();
+  EXPECT_EQ(renewed, std::nullopt) << "nothing new is acknowledged";
+  say({.received = 2});
+  deeds();
+  EXPECT_EQ(renewed, second);
+}
+
+TEST_F(AgentCoreTest, LeaseIsRenewedBeforeWhatStartsUnderIt) {
+  join();
+  now += 500ms;
+  core.tick(now);
+  deeds();
+  Orders orders{.start = {order(1)}};
+  orders.received = 1;
+  say(std::move(orders));
+  const std::vector<Effect> effects = core.take_effects(now);
+  ASSERT_GE(effects.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<effect::RenewLease>(effects[0]));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -21,6 +22,7 @@ namespace {
 constexpr Duration wait_first = 50ms;
 constexpr Duration wait_longest = 2s;
 constexpr std::size_t read_size = 64 << 10;
+constexpr Duration list_wait_max = 5s;  // ends of trees that a former keeper left may have to be waited for
 
 }  // namespace
 
@@ -85,6 +87,15 @@ void KeeperLink::use(Fd socket) {
   is_writing_ = false;
   send(keeper::ListRequest{});
   flush();
+  list_timer_ = loop_.after(list_wait_max, [this] { kill_stuck(); });
+}
+
+// It took the connection, or the kernel did, but does not answer: it was stopped, and what it runs cannot be
+// known. Another one ends its processes and says so.
+void KeeperLink::kill_stuck() {
+  const int pid = FileLock::holder(options_.folder + "/keeper.lock");
+  log::warning("keeper.stuck", {{"pid", pid}, {"then", "it is killed; what it ran is lost"}});
+  if (pid > 0) ::kill(pid, SIGKILL);
 }
 
 void KeeperLink::send(const keeper::ToKeeper& message) {
@@ -124,6 +135,7 @@ bool KeeperLink::read_all() {
       Result<keeper::FromKeeper> message = keeper::parse_from_keeper(**frame);
       if (!message) frame = fail(message.error());
       if (!frame) break;
+      if (std::holds_alternative<keeper::ProcessList>(*message)) list_timer_.reset();
       callbacks_.message(std::move(*message));
     }
     if (!frame) log::error("keeper.broken", {{"why", frame.error().what}});
@@ -141,6 +153,7 @@ void KeeperLink::lose() {
   watch_.reset();
   epoll_.reset();
   socket_.reset();
+  list_timer_.reset();
   if (!letting_go_) log::warning("keeper.lost", {});
   callbacks_.lost();
   if (!letting_go_) open();

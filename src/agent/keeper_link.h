@@ -45,6 +45,7 @@ class KeeperLink {
   void use(Fd socket);
   void on_ready();
   bool read_all();
+  void kill_stuck();
   void lose();
 
   net::Loop& loop_;
@@ -58,6 +59,7 @@ class KeeperLink {
   std::string said_;
   Duration wait_{0};
   std::shared_ptr<net::Loop::Timer> retry_timer_;
+  std::shared_ptr<net::Loop::Timer> list_timer_;  // until the list has come
 
   // The loop tells when something can be read; an epoll of our own, itself readable when the socket has work
   // for us, reports writing too.

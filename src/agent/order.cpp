@@ -21,6 +21,7 @@ std::string join(const std::vector<std::uint32_t>& numbers) {
 keeper::StartRequest to_keeper(const StartOrder& order, const NodePlace& place) {
   keeper::StartRequest start{order.key, order.stop_grace, order.behind, place.total, {}};
   start.cpu_limit = order.cpu_limit && place.limits_cores;
+  start.lease = order.lease;
   const std::string attempt = place.data + "/" + order.folder;
   const std::string outputs = attempt + "/outputs";
   const std::string shared = place.data + "/" + order.shared;

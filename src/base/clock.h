@@ -29,6 +29,9 @@ class SystemClock final : public Clock {
   std::chrono::steady_clock::time_point steady_at_start_;
 };
 
+// Since the machine started, time asleep included: the same for every process of the machine.
+Duration boot_time();
+
 // RFC 3339 in UTC: 2026-03-02T10:00:00.123456Z.
 std::string format_time(TimePoint time);
 Result<TimePoint> parse_time(std::string_view text);

@@ -280,18 +280,20 @@ void stop_attempt(Turn& turn, Attempt& attempt, AttemptEnd end) {
 
 void end_lost_processes(Turn& turn, NodeId node_id, const std::string& why) {
   const std::set<AttemptKey> keys = turn.state.nodes.at(node_id).attempts;
-  for (const AttemptKey& key : keys) {
-    Attempt* attempt = turn.state.find_attempt(key);
-    if (!attempt) continue;
-    lose_part(turn, *attempt, place_of(*attempt, node_id), EndReason::node_lost, why);
-    const auto ranks = static_cast<std::uint32_t>(attempt->processes.size());
-    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-      attempt = turn.state.find_attempt(key);  // the last process of it takes the attempt with it
-      if (!attempt) break;
-      const Process& process = attempt->processes[rank];
-      if (process.state != Process::State::ended && attempt->record.nodes[process.node] == node_id)
-        process_is_gone(turn, *attempt, rank, turn.now);
-    }
+  for (const AttemptKey& key : keys) end_lost_processes(turn, node_id, key, why);
+}
+
+void end_lost_processes(Turn& turn, NodeId node_id, const AttemptKey& key, const std::string& why) {
+  Attempt* attempt = turn.state.find_attempt(key);
+  if (!attempt) return;
+  lose_part(turn, *attempt, place_of(*attempt, node_id), EndReason::node_lost, why);
+  const auto ranks = static_cast<std::uint32_t>(attempt->processes.size());
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    attempt = turn.state.find_attempt(key);  // the last process of it takes the attempt with it
+    if (!attempt) break;
+    const Process& process = attempt->processes[rank];
+    if (process.state != Process::State::ended && attempt->record.nodes[process.node] == node_id)
+      process_is_gone(turn, *attempt, rank, turn.now);
   }
 }
 

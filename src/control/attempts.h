@@ -25,6 +25,7 @@ void stop_attempt(Turn& turn, Attempt& attempt, AttemptEnd end);
 // The processes of a node that is gone: they count as ended here; should the node come back, it must end them
 // first.
 void end_lost_processes(Turn& turn, NodeId node_id, const std::string& why);
+void end_lost_processes(Turn& turn, NodeId node_id, const AttemptKey& key, const std::string& why);
 void finish_attempt(Turn& turn, Job& job, Task& task);
 void end_task(Turn& turn, Job& job, Task& task, TaskState state, std::string reason);
 std::vector<PrepareOrder> preparing_orders_of(Turn& turn, const Attempt& attempt);

@@ -14,6 +14,7 @@
 #include "control/elastic.h"
 #include "control/evict.h"
 #include "control/gpus.h"
+#include "control/lease.h"
 #include "control/nodes.h"
 #include "control/placing.h"
 #include "domain/gang.h"
@@ -93,7 +94,8 @@ static void begin_join(Turn& turn, Attempt& attempt, Node& node, const TaskSpec&
   update_capacity(turn, node);
   launch::Placement placement = placement_of(turn, attempt, spec);
   placement.nodes.push_back(
-      {node.record.name, node.record.address, gpus, {}, node.record.host, false, node.record.gpu_indices});
+      {node.record.name, node.record.address, gpus, {}, node.record.host, false, node.record.gpu_indices,
+       node.record.shares_storage, lease_on(attempt, node)});
   orders_to(turn, node).prepare.push_back(std::move(launch::prepare(spec, placement).back()));
 }
 

@@ -15,6 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration probe_every = 1s;
+constexpr Duration pause_least = 300ms;
 // Reads run for about so long at a time, and are then held back nine times as long: a submit waits for one
 // slice at most, and for none nine times out of ten.
 constexpr auto reads_slice = 1ms;
@@ -49,6 +50,7 @@ Result<void> Loop::start() {
   auto loaded = Controller::load(store_, settings_, seed_, clock_.now());
   if (!loaded) return fail(loaded.error());
   controller_ = std::move(*loaded);
+  controller_->all_heard(clock_.now());
   thread_ = std::jthread([this] { run(); });
   return {};
 }
@@ -132,12 +134,13 @@ void Loop::run() {
   for (;;) {
     std::vector<Input> inputs;
     bool is_due = false;
+    std::optional<TimePoint> deadline;
     {
       std::unique_lock lock(mutex_);
       const auto ready = [&] {
         return !inputs_.empty() || stop_ || (has_reads() && Steady::now() >= reads_from_);
       };
-      const std::optional<TimePoint> deadline =
+      deadline =
           degraded_.empty() ? controller_->next_deadline() : clock_.now() + probe_every;
       std::optional<Duration> wait;
       if (deadline) wait = std::max(Duration(0), *deadline - clock_.now());
@@ -158,10 +161,22 @@ void Loop::run() {
       changes_ = 0;
       is_due = !degraded_.empty() || (deadline && clock_.now() >= *deadline);
     }
+    notice_pause(deadline);
     if (!inputs.empty() || is_due) take_turn(std::move(inputs));
     run_reads();
     if (stopping_in_order_ && controller_->is_stopped()) return;
+    awake_at_ = clock_.now();
   }
+}
+
+// Woken long after it was due, the thread was stopped or starved, perhaps since it last ran: nothing that was
+// not heard in that time is held against a node.
+void Loop::notice_pause(std::optional<TimePoint> deadline) {
+  const TimePoint now = clock_.now();
+  if (!deadline || awake_at_ == TimePoint{} || now < *deadline + pause_least) return;
+  log::warning("service.paused", {{"seconds", seconds(now - awake_at_)}});
+  controller_->set_now(now);
+  controller_->service_paused(now - awake_at_);
 }
 
 void Loop::take_turn(std::vector<Input> inputs) {
@@ -268,6 +283,7 @@ bool Loop::reload() {
     return false;
   }
   controller_ = std::move(*loaded);
+  controller_->all_heard(clock_.now());
   end_turn();
   return true;
 }

@@ -71,6 +71,12 @@ class Loop {
   // From a node: dropped while the store is read-only (its session is cut anyway). Thread-safe.
   void from_node(std::function<void(Controller&)> work);
 
+  // Everything that nodes sent before `until` was posted by from_node() before this. Called when the turn's
+  // outputs ask for it (Outputs::judges_nodes). Thread-safe.
+  void all_heard(TimePoint until) {
+    from_node([until](Controller& controller) { controller.all_heard(until); });
+  }
+
   // Reads of what was saved, for one other thread; no turn is needed for them. Thread-safe.
   Result<std::shared_ptr<ReadStore>> open_reader() { return store_.open_reader(); }
 
@@ -99,6 +105,7 @@ class Loop {
   std::optional<Read> next_read();
   bool has_reads() const { return !reads_.empty() || !snapshot_waiters_.empty(); }  // holds mutex_
   void end_turn();
+  void notice_pause(std::optional<TimePoint> deadline);
   void recover(const Error& error);
   bool reload();
 
@@ -109,6 +116,7 @@ class Loop {
   InboxLimits limits_;
   std::unique_ptr<Controller> controller_;
   std::uint64_t seed_;
+  TimePoint awake_at_{};             // when it last had nothing left to do
   Steady::time_point reads_from_{};  // none before: they had their share
 
   mutable std::mutex mutex_;

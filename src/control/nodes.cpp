@@ -9,6 +9,7 @@
 #include "control/elastic.h"
 #include "control/evict.h"
 #include "control/gpus.h"
+#include "control/lease.h"
 #include "control/node_state.h"
 #include "control/nodes.h"
 #include "control/placing.h"
@@ -22,10 +23,6 @@ static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hell
 static void reconcile(Turn& turn, Node& node, const Hello& hello, bool same_instance);
 static void settle_with(Turn& turn, Node& node, const Hello& hello, const AttemptKey& key);
 static void settle_capacity(Turn& turn, Node& node, const Hello& hello);
-
-static Duration heartbeat_of(const Turn& turn, const Node& node) {
-  return std::min(turn.settings.heartbeat_max, turn.state.pool_of(node).record.lost_after / 3);
-}
 
 static NodeFacts facts_of(const State& state, const Node& node) {
   using StartTaskFact = NodeFacts::StartTask;
@@ -43,7 +40,9 @@ static NodeFacts facts_of(const State& state, const Node& node) {
   return facts;
 }
 
-bool is_usable(const State& state, const Node& node) { return takes_work(facts_of(state, node)); }
+bool is_usable(const State& state, const Node& node) {
+  return !node.is_silent && takes_work(facts_of(state, node));
+}
 
 void update_capacity(Turn& turn, Node& node) {
   Pool& pool = turn.state.pool_of(node);
@@ -104,6 +103,7 @@ static const std::vector<StartOrder>& starts_ordered(const Turn& turn, const Nod
 static void send(Turn& turn, Node& node, Orders orders) {
   if (!node.session) return;  // its next Hello will bring both sides together
   orders.number = ++node.sent;
+  orders.received = node.received;
   node.sent_at = turn.now;
   turn.effects.outputs.messages.emplace_back(*node.session, std::move(orders));
 }
@@ -176,6 +176,11 @@ void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& 
                               node->record.host, node->record.address),
                   alive);
   }
+  if (node && !hello.local && node->record.instance != hello.instance && is_leased(turn, *node))
+    return refuse(turn, session,
+                  fmt::format("processes of another instance of {} may still run: its lease ends in a few seconds",
+                              hello.name),
+                  false);
   if (!node) {
     NodeRecord record;
     record.id = NodeId{++turn.state.node_last};
@@ -200,6 +205,7 @@ static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hell
   node.session = session;
   turn.state.sessions[session] = node.record.id;
   node.heard_at = turn.now;
+  node.is_silent = false;
   node.received = node.sent = 0;
   turn.effects.orders.erase(node.record.id);
   node.cleaning.clear();
@@ -223,8 +229,7 @@ static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hell
   turn.effects.touch(node);
   const Duration every = heartbeat_of(turn, node);
   turn.effects.outputs.messages.emplace_back(session, Welcome{node.record.id, every, 4 * every});
-  turn.effects.timers.push_back(
-      {turn.now + turn.state.pool_of(node).record.lost_after, HeartbeatDue{node.record.id}});
+  watch_lease(turn, node);
   interrupt_without_gpus(turn, node, hello.ended);
   reconcile(turn, node, hello, same_instance);
   interrupt_without_gpus(turn, node, {});  // gangs of which only a part has ended
@@ -390,7 +395,7 @@ void on_report(Turn& turn, SessionId session, const Report& report) {
   const auto found = turn.state.sessions.find(session);
   if (found == turn.state.sessions.end()) return;  // of a session that was replaced
   Node& node = turn.state.nodes.at(found->second);
-  node.heard_at = turn.now;
+  on_heard(turn, node);
   if (report.number <= node.received) return;
   if (report.number != node.received + 1) {
     turn.effects.outputs.closed.emplace_back(session, "a message was lost on the way");
@@ -437,7 +442,7 @@ void on_disconnect(Turn& turn, SessionId session) {
   remove_node_if_empty(turn, node.record.id);
 }
 
-static void lose_node(Turn& turn, Node& node, const std::string& why) {
+void lose_node(Turn& turn, Node& node, const std::string& why) {
   if (node.session) {
     turn.effects.outputs.closed.emplace_back(*node.session, why);
     turn.state.sessions.erase(*node.session);
@@ -452,17 +457,6 @@ static void lose_node(Turn& turn, Node& node, const std::string& why) {
   update_capacity(turn, node);
   end_lost_processes(turn, node.record.id, fmt::format("node {} was lost: {}", node.record.name, why));
   remove_node_if_empty(turn, node.record.id);
-}
-
-// A node that was heard of since the timer was set gets another one.
-void on_heartbeat_due(Turn& turn, Node& node) {
-  if (node.record.state == NodeState::lost || node.record.state == NodeState::joining) return;
-  const TimePoint due = node.heard_at + turn.state.pool_of(node).record.lost_after;
-  if (due <= turn.now)
-    lose_node(turn, node,
-              fmt::format("nothing was heard of it for {:.1f} s", seconds(turn.now - node.heard_at)));
-  else
-    turn.effects.timers.push_back({due, HeartbeatDue{node.record.id}});
 }
 
 void on_node_lost(Turn& turn, const Caller& caller, const std::string& name, const std::string& why) {

@@ -21,7 +21,7 @@ void send_all_orders(Turn& turn);
 void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& hello);
 void on_report(Turn& turn, SessionId session, const Report& report);
 void on_disconnect(Turn& turn, SessionId session);
-void on_heartbeat_due(Turn& turn, Node& node);
+void lose_node(Turn& turn, Node& node, const std::string& why);
 void on_node_lost(Turn& turn, const Caller& caller, const std::string& name, const std::string& why);
 Result<NodeView> drain_node(Turn& turn, const Caller& caller, const std::string& name, bool drained);
 Result<NodeView> show_node(const State& state, const Caller& caller, const std::string& name);

@@ -10,6 +10,7 @@
 #include "control/elastic.h"
 #include "control/gpus.h"
 #include "control/jobs.h"
+#include "control/lease.h"
 #include "control/nodes.h"
 #include "control/placing.h"
 #include "control/scale.h"
@@ -125,6 +126,7 @@ static void place_on(Turn& turn, Pool& pool, Job& job, std::uint32_t s, const st
   attempt.record.nodes = nodes;
   attempt.record.placed_at = turn.now;
   attempt.record.is_launched = !launch::needs_preparing(**spec);
+  attempt.record.lease = lease_of(pool, **spec, job.shapes[s].need);
   attempt.record.gpus.resize(nodes.size());
   fill_processes(attempt, **spec);
   pool.sharing.start(job.priority_key);
@@ -245,7 +247,8 @@ launch::Placement placement_of(Turn& turn, const Attempt& attempt, const TaskSpe
          n < attempt.record.ports.size() ? attempt.record.ports[n] : std::vector<std::uint16_t>(),
          node == turn.state.nodes.end() ? "" : node->second.record.host, attempt.record.has_left(n),
          node == turn.state.nodes.end() ? GpuIndices() : node->second.record.gpu_indices,
-         node != turn.state.nodes.end() && node->second.record.shares_storage});
+         node != turn.state.nodes.end() && node->second.record.shares_storage,
+         node == turn.state.nodes.end() ? Duration(0) : lease_on(attempt, node->second)});
   }
   return placement;
 }

@@ -52,7 +52,12 @@ void apply(const PoolRequest& request, PoolRecord& pool) {
     if (from) to = *from;
   };
   set(request.overcommit, pool.overcommit);
+  set(request.lease, pool.lease);
+  set(request.on_lease_loss, pool.on_lease_loss);
   set(request.lost_after, pool.lost_after);
+  // A time to wait that is shorter than the lease says how short the lease must be.
+  if (request.lost_after && !request.lease && pool.lost_after < given_up_after(pool.lease))
+    pool.lease = lease_within(pool.lost_after);
   set(request.fill, pool.fill);
   set(request.slots_per_node, pool.slots_per_node);
   set(request.cpu_limit, pool.cpu_limit);

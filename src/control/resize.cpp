@@ -128,7 +128,8 @@ void leave_pool(Turn& turn, Node& node, Deallocation rule, const std::string& wh
     for (const AttemptKey& key : keys)
       if (Attempt* attempt = turn.state.find_attempt(key))
         lose_part(turn, *attempt, place_of(*attempt, id), EndReason::evicted, why);
-    if (!node.session) end_lost_processes(turn, id, why);
+    // One that is not connected gets the order when it is, or is given up with its lease: its processes may run.
+    if (!node.has_joined || node.record.state == NodeState::lost) end_lost_processes(turn, id, why);
   }
   cancel_joins(turn, node);  // no gang waits for it
   stop_start_task(turn, node);

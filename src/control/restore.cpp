@@ -8,6 +8,7 @@
 #include "control/elastic.h"
 #include "control/gpus.h"
 #include "control/jobs.h"
+#include "control/lease.h"
 #include "control/nodes.h"
 #include "control/placing.h"
 #include "control/pools.h"
@@ -58,17 +59,15 @@ void restore(Turn& turn, Loaded loaded) {
     if (record.evict_by) record.evict_by = std::min(*record.evict_by, turn.now + pool.record.notice);
     Node& node = add_node(turn, key, pool, std::move(record));
     restore_start_task(turn, node);
-    // Nodes that were up get time to find the service again before they are called lost: their agents dial
-    // with waits of up to a second or two, and losing one ends what runs on it.
-    node.heard_at = turn.now + Duration(8'000'000);
-    if (node.record.state != NodeState::joining && node.record.state != NodeState::lost)
-      turn.effects.timers.push_back(
-          {node.heard_at + turn.state.pool_of(node).record.lost_after, HeartbeatDue{node.record.id}});
+    node.heard_at = turn.now;  // whenever it was: it gets a whole lease to connect again
   }
   for (auto& [id, node] : turn.state.nodes)
     update_capacity(turn, node);  // a task's share is that of the largest node
   for (LiveJob& live : loaded.jobs) restore_job(turn, std::move(live));
-  for (auto& [id, node] : turn.state.nodes) update_capacity(turn, node);
+  for (auto& [id, node] : turn.state.nodes) {
+    update_capacity(turn, node);
+    watch_lease(turn, node);
+  }
   restore_samples(turn, loaded.samples);
   for (FolderRecord& record : loaded.folders) {
     const Named key{record.workspace, record.path};
@@ -142,6 +141,10 @@ static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const A
   Attempt& live = *task.attempt;
   live.record = *attempt;
   live.phase = phase_of(*attempt);
+  if (live.record.lease == Duration(0)) {  // of before there were leases: it is waited for as one that is kept
+    const PoolRecord& record_of_pool = turn.state.pool_of(job).record;
+    live.record.lease = std::max(record_of_pool.lease, lease_within(record_of_pool.lost_after));
+  }
   const auto spec = spec_of(turn, record.ref.job, record.ref.group);
   if (!spec) {
     turn.effects.store_problem = spec.error();

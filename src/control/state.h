@@ -2,6 +2,7 @@
 // Everything the control plane believes, as plain data. No behaviour but lookups.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -44,6 +45,10 @@ struct State {
   bool is_sampling = false;
   std::uint64_t samples_taken = 0;
   Totals totals;
+
+  // Everything that nodes sent before has been applied; absent: it always is before time passes.
+  std::optional<TimePoint> heard_until;
+  std::set<NodeId> unjudged;  // due to be given up, once that is known up to their time
 
   bool stopping = false;   // the service is: nothing is placed
   bool quit_sent = false;  // nothing runs and the local agents were sent `quit`

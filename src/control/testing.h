@@ -9,6 +9,7 @@
 #include "control/attempts.h"
 #include "control/invariants.h"
 #include "control/jobs.h"
+#include "control/lease.h"
 #include "control/nodes.h"
 #include "control/placing.h"
 #include "control/pools.h"
@@ -118,7 +119,14 @@ struct Bench {
     }
     return std::exchange(effects, {});
   }
+  // Time passes, and every node that is connected sends its heartbeats.
   Effects pass(Duration time) {
+    turn.now += time;
+    for (auto& [id, node] : state.nodes)
+      if (node.session) on_heard(turn, node);
+    return finish();
+  }
+  Effects pass_in_silence(Duration time) {
     turn.now += time;
     return finish();
   }

@@ -5,6 +5,7 @@
 #include "control/attempts.h"
 #include "control/evict.h"
 #include "control/jobs.h"
+#include "control/lease.h"
 #include "control/nodes.h"
 #include "control/pools.h"
 #include "control/scale.h"

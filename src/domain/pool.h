@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "domain/lease.h"
 #include "domain/deallocation.h"
 #include "domain/job.h"
 #include "domain/policy.h"
@@ -104,7 +105,9 @@ struct PoolRecord {
   Resources per_node;
   bool overcommit = false;
   bool cpu_limit = true;           // processes are held to the cores they were granted
-  Duration lost_after{2'000'000};  // a node silent for longer is lost
+  Duration lease{5s};              // see domain/lease.h; for nodes of other machines
+  OnLeaseLoss on_lease_loss = OnLeaseLoss::stop;
+  Duration lost_after{60s};  // how long tasks that are kept wait for their node
   TimePoint created_at{};
   Fill fill = Fill::pack;
   std::uint32_t slots_per_node = 0;                   // tasks on a node at a time; 0: as many as have room
@@ -136,6 +139,8 @@ struct PoolRequest {
   std::optional<bool> cpu_limit;
   std::string provisioner;
   std::optional<bool> overcommit;
+  std::optional<Duration> lease;
+  std::optional<OnLeaseLoss> on_lease_loss;
   std::optional<Duration> lost_after;
   std::optional<std::uint32_t> min;
   std::optional<std::uint32_t> max;

@@ -106,6 +106,7 @@ struct PrepareOrder {
   View view;
   std::vector<ProcessStart> preparation;  // one that must end well before the node is ready, or none
   Duration stop_grace{5'000'000};
+  Duration lease{0};  // what prepares runs under it; 0: none
   friend bool operator==(const PrepareOrder&, const PrepareOrder&) = default;
 };
 
@@ -134,6 +135,7 @@ struct StartOrder {
   bool cpu_limit = true;  // its processes are held to their cores
   std::vector<ProcessStart> processes;
   View view;
+  Duration lease{0};  // killed when the node's lease was not renewed for so long; 0: never
   friend bool operator==(const StartOrder&, const StartOrder&) = default;
 };
 
@@ -218,6 +220,7 @@ struct Orders {
   bool quit = false;            // end the agent and its keeper once nothing runs
   std::vector<PrepareOrder> prepare;
   std::vector<FilesOrder> files;
+  std::uint64_t received = 0;  // the last report that was applied: the lease is renewed as of its sending
   friend bool operator==(const Orders&, const Orders&) = default;
 };
 

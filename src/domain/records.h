@@ -149,6 +149,7 @@ struct AttemptRecord {
   std::string secret;
   std::vector<bool> left;  // by node: it is no longer a part of this gang, which goes on; empty: none left
   ProcessUse use;          // peak of the largest process, CPU of all
+  Duration lease{0};       // under which nodes of other machines run it; 0: none
   bool has_left(std::size_t place) const { return place < left.size() && left[place]; }
   friend bool operator==(const AttemptRecord&, const AttemptRecord&) = default;
 };

@@ -26,6 +26,7 @@
 #include "base/random.h"
 #include "base/resident.h"
 #include "base/result.h"
+#include "keeper/agent_restart.h"
 #include "keeper/log.h"
 #include "keeper/processes.h"
 #include "keeper/protocol.h"
@@ -45,12 +46,16 @@ enum Token : std::uint64_t { token_listener, token_agent, token_signals };
 
 class KeeperLoop {
  public:
-  KeeperLoop(Fd epoll, Fd listener, Fd signals, Processes& processes, const Clock& clock)
+  KeeperLoop(const std::string& folder, Fd epoll, Fd listener, Fd signals, Processes& processes,
+             const Clock& clock)
       : epoll_(std::move(epoll)),
         listener_(std::move(listener)),
         signals_(std::move(signals)),
         processes_(processes),
-        clock_(clock) {}
+        clock_(clock),
+        agent_restart_(folder) {
+    agent_restart_.lost(clock.now());  // none is connected yet
+  }
 
   // Until an agent says quit and nothing runs any more.
   Result<void> run() {
@@ -63,6 +68,8 @@ class KeeperLoop {
       if (count < 0 && errno != EINTR) return fail(system_error("cannot wait for events", errno));
       for (int i = 0; i < count; ++i) handle(events[i]);
       processes_.on_deadline();
+      if (agent_restart_.due() && *agent_restart_.due() <= clock_.now() && !quitting_)
+        if (const pid_t pid = agent_restart_.run(clock_.now()); pid > 0) processes_.ignore_child(pid);
       for (const FromKeeper& event : processes_.take_events())
         if (agent_ && has_list_) report(event);
       if (!write_at_ || wants_to_write_ || *write_at_ <= clock_.now()) write_agent();
@@ -93,6 +100,7 @@ class KeeperLoop {
   int wait_time() const {  // in milliseconds, rounded up; forever when nothing is due
     std::optional<TimePoint> deadline = processes_.next_deadline();
     if (write_at_) deadline = std::min(deadline.value_or(*write_at_), *write_at_);
+    if (const auto due = agent_restart_.due()) deadline = std::min(deadline.value_or(*due), *due);
     if (!deadline) return -1;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - clock_.now()).count();
     return static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
@@ -126,6 +134,7 @@ class KeeperLoop {
     if (!control(EPOLL_CTL_ADD, agent.get(), EPOLLIN, token_agent)) return;
     control(EPOLL_CTL_MOD, listener_.get(), 0, token_listener);  // one agent at a time
     agent_ = std::move(agent);
+    agent_restart_.connected();
     has_list_ = false;
     wants_to_write_ = false;
   }
@@ -171,6 +180,8 @@ class KeeperLoop {
       processes_.stop(*stop);
     } else if (const auto* forget = std::get_if<ForgetRequest>(&message)) {
       processes_.forget(*forget);
+    } else if (const auto* renew = std::get_if<RenewRequest>(&message)) {
+      processes_.renew(*renew);
     } else if (std::holds_alternative<ListRequest>(message)) {
       append_frame(out_, FromKeeper(processes_.list()));
       write_at_.reset();
@@ -201,6 +212,7 @@ class KeeperLoop {
     in_ = {};
     out_ = {};
     control(EPOLL_CTL_MOD, listener_.get(), EPOLLIN, token_listener);
+    agent_restart_.lost(clock_.now());
   }
 
   Fd epoll_;
@@ -208,6 +220,7 @@ class KeeperLoop {
   Fd signals_;
   Processes& processes_;
   const Clock& clock_;
+  AgentRestart agent_restart_;
   Fd agent_;
   bool has_list_ = false;  // only then are changes of it reported
   bool wants_to_write_ = false;
@@ -274,7 +287,7 @@ Result<void> serve(const std::string& folder, Fd epoll, Processes& processes, co
   if (!listener) return fail(listener.error());
   if (auto said = say_ready(folder + "/keeper.log"); !said) return said;
   release_startup_pages();
-  KeeperLoop loop(std::move(epoll), std::move(*listener), std::move(*signals), processes, clock);
+  KeeperLoop loop(folder, std::move(epoll), std::move(*listener), std::move(*signals), processes, clock);
   return loop.run();
 }
 
@@ -289,7 +302,7 @@ CoreList cores_of(const std::string& folder) {
   return cores.empty() ? usable : cores;
 }
 
-Result<void> keep(const std::string& folder) {
+Result<void> keep(const std::string& folder, const std::vector<std::string>& restart_command) {
   auto lock = FileLock::take(folder + "/keeper.lock");
   if (!lock) return fail(lock.error());
   const SystemClock clock;
@@ -309,7 +322,7 @@ Result<void> keep(const std::string& folder) {
   auto journal = Journal::create(journal_path, {header, {}, *ended});
   if (!journal) return cgroups.remove().and_then([&]() -> Result<void> { return fail(journal.error()); });
   Processes processes(identity, std::move(cgroups), std::move(*journal), header, std::move(*ended),
-                      cores_of(folder), epoll.get(), clock);
+                      cores_of(folder), epoll.get(), clock, restart_command);
   Result<void> done = serve(folder, std::move(epoll), processes, clock);
   processes.remove_empty_folders();
   if (auto removed = processes.remove_groups(); done) done = removed;
@@ -328,7 +341,7 @@ int run_keeper(const KeeperOptions& options) {
     return 1;
   }
   Result<void> done = detach();
-  if (done) done = keep(folder);
+  if (done) done = keep(folder, options.restart_command);
   if (!done) log_line(done.error().what);
   return done ? 0 : 1;
 }

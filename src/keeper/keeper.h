@@ -8,11 +8,14 @@
 // killed agent count. Its processes die with it (PR_SET_PDEATHSIG); the next keeper ends what is left of
 // their trees and says of each that it was lost. Single-threaded; asleep unless something happens.
 #include <string>
+#include <vector>
 
 namespace slipway::keeper {
 
 struct KeeperOptions {
   std::string folder;  // the node's own, which exists
+  // Starts the next keeper of the folder: words after the program's own name. Empty: nothing does.
+  std::vector<std::string> restart_command{};
 };
 
 // Detaches from the terminal and the caller's session, ends what a former keeper left, listens, and then says

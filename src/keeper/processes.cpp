@@ -29,7 +29,8 @@ ProcessUse use_of(const rusage& usage) {
 }  // namespace
 
 Processes::Processes(KeeperIdentity identity, CgroupPool cgroups, Journal journal, JournalHeader header,
-                     std::vector<ProcessEnded> ended, CoreList cores, int epoll, const Clock& clock)
+                     std::vector<ProcessEnded> ended, CoreList cores, int epoll, const Clock& clock,
+                     std::vector<std::string> restart_command)
     : identity_(std::move(identity)),
       cgroups_(std::move(cgroups)),
       has_cores_(!cores.empty()),
@@ -37,7 +38,8 @@ Processes::Processes(KeeperIdentity identity, CgroupPool cgroups, Journal journa
       journal_(std::move(journal)),
       header_(std::move(header)),
       epoll_(epoll),
-      clock_(clock) {
+      clock_(clock),
+      guard_(std::move(restart_command)) {
   for (ProcessEnded& end : ended) attempts_[end.key].ended.push_back(std::move(end));
   if (!cgroups_.is_exact()) return;
   const int slot = cgroups_.take();
@@ -53,6 +55,7 @@ void Processes::start(StartRequest start) {
   const auto [attempt, is_new] = attempts_.try_emplace(start.key);
   if (!is_new) return;
   attempt->second.left = start.processes.size();
+  if (refuse_without_lease(start)) return;
   Resources needs;
   for (const ProcessSpec& process : start.processes) needs = needs + process.resources;
   if (start.behind) {
@@ -62,6 +65,49 @@ void Processes::start(StartRequest start) {
     capacity_.take(start.key, needs);
     intend(std::move(start));
   }
+}
+
+void Processes::renew(const RenewRequest& renew) {
+  leases_.renew(renew.from);
+  set_guard();
+}
+
+// An order that was held up on its way: by now the service may have started it elsewhere.
+bool Processes::refuse_without_lease(const StartRequest& start) {
+  if (start.lease <= Duration(0)) return false;
+  if (!leases_.is_over(start.lease, boot_time())) {
+    leases_.add(start.key, start.lease);
+    set_guard();
+    return false;
+  }
+  for (const ProcessSpec& process : start.processes)
+    did_not_start(start.key, process.rank, ProcessEndKind::lost,
+                  "the lease of the node ended before it was started", false);
+  return true;
+}
+
+// The guard gives the keeper a twentieth of the lease, a quarter of a second of five, to be late.
+void Processes::set_guard() {
+  const std::optional<Duration> next = leases_.next();
+  guard_.set_deadline(next ? std::optional(*next + leases_.shortest() / 20) : std::nullopt);
+  if (guard_.pid() > 0) others_.insert(guard_.pid());
+}
+
+void Processes::end_leases() {
+  const std::vector<WorkKey> over = leases_.take_over(boot_time());
+  if (over.empty()) return;
+  start_pending();
+  for (const WorkKey& key : over) {
+    if (const auto waiting = waiting_.extract(key))
+      for (const ProcessSpec& process : waiting.mapped().processes)
+        did_not_start(key, process.rank, ProcessEndKind::lost, "the lease of the node ended", false);
+    for (const Serial serial : std::vector<Serial>(attempts_[key].running)) {
+      running_.at(serial).lease_is_over = !running_.at(serial).end;
+      stop_tree(serial, Duration(0));
+    }
+  }
+  log_line(fmt::format("the lease of the node ended: {} attempts were stopped", over.size()));
+  set_guard();
 }
 
 void Processes::intend(StartRequest start) {
@@ -255,6 +301,10 @@ void Processes::reap() {
     const pid_t pid = ::wait4(-1, &status, WNOHANG, &usage);
     if (pid <= 0) break;
     const auto found = by_pid_.find(pid);
+    if (others_.erase(pid) > 0) {
+      guard_.reaped(pid);
+      continue;
+    }
     if (found == by_pid_.end()) {  // of some tree, left to us by its parent's end
       orphan_ended = true;
       continue;
@@ -310,6 +360,12 @@ void Processes::finish(Serial serial) {
   Process& process = running_.at(serial);
   ProcessEnded end = std::move(*process.end);
   end.ended_at = clock_.now();
+  if (process.lease_is_over) {
+    end.kind = ProcessEndKind::lost;
+    end.code = 0;
+    end.counts_against_retries = false;
+    end.detail = "the lease of the node ended: the service was not heard of";
+  }
   // Also when a shell survived what was killed, and says so by its exit code.
   if ((end.kind == ProcessEndKind::signalled || end.code != 0) && cgroups_.ran_out_of_memory(process.slot))
     end.detail = "it used more than its memory limit of " + format_bytes(process.resources.memory);
@@ -328,7 +384,10 @@ void Processes::note_end(ProcessEnded end) {
   journal_.end(end);
   Attempt& attempt = attempts_[end.key];
   attempt.ended.push_back(end);
-  if (--attempt.left == 0) capacity_.release(end.key);
+  if (--attempt.left == 0) {
+    capacity_.release(end.key);
+    leases_.remove(end.key);
+  }
   events_.emplace_back(std::move(end));
 }
 
@@ -345,6 +404,7 @@ void Processes::stop_tree(Serial serial, Duration grace) {
 }
 
 void Processes::on_deadline() {
+  end_leases();
   kill_what_is_late();
   if (is_idle() && !empty_folders_.is_empty() && clock_.now() >= last_end_ + idle_for)
     empty_folders_.remove_some();
@@ -369,6 +429,10 @@ std::optional<TimePoint> Processes::next_deadline() const {
   }
   for (const auto& [serial, process] : running_)
     if (process.kill_at && (!next || *process.kill_at < *next)) next = process.kill_at;
+  if (const auto lease = leases_.next()) {
+    const TimePoint at = clock_.now() + (*lease - boot_time());
+    next = std::min(next.value_or(at), at);
+  }
   if (is_idle() && !empty_folders_.is_empty()) next = last_end_ + idle_for;
   return next;
 }
@@ -390,7 +454,7 @@ bool Processes::is_tree_gone(Serial serial) {
   if (is_exact(process)) return cgroups_.is_empty(process.slot);
   // What outlives its first process has become our child, or hangs below one that has.
   if (const auto children = own_children())
-    if (std::all_of(children->begin(), children->end(), [&](pid_t pid) { return by_pid_.contains(pid); }))
+    if (std::all_of(children->begin(), children->end(), [&](pid_t pid) { return by_pid_.contains(pid) || others_.contains(pid); }))
       return true;
   return find_tree(identity_, query(serial)).empty();
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -17,7 +18,9 @@
 #include "keeper/capacity.h"
 #include "keeper/cgroup.h"
 #include "keeper/empty_folders.h"
+#include "keeper/guard.h"
 #include "keeper/journal.h"
+#include "keeper/leases.h"
 #include "keeper/process_tree.h"
 #include "keeper/protocol.h"
 #include "keeper/spawn.h"
@@ -29,13 +32,16 @@ class Processes {
   // `cores` are those that processes may be held to. `ended` are those a former keeper left. Trees are
   // watched in `epoll` under the tokens tree_token + slot.
   Processes(KeeperIdentity identity, CgroupPool cgroups, Journal journal, JournalHeader header,
-            std::vector<ProcessEnded> ended, CoreList cores, int epoll, const Clock& clock);
+            std::vector<ProcessEnded> ended, CoreList cores, int epoll, const Clock& clock,
+            std::vector<std::string> restart_command);
 
   static constexpr std::uint64_t tree_token = 1ull << 32;
 
   void start(StartRequest start);  // of an attempt that is known: does nothing
   void stop(const StopRequest& stop);
   void forget(const ForgetRequest& forget);
+  void renew(const RenewRequest& renew);
+  void ignore_child(pid_t pid) { others_.insert(pid); }  // one that belongs to no process
   void stop_everything();  // at once
 
   // What the loop of the keeper calls when something happened.
@@ -69,6 +75,7 @@ class Processes {
     std::optional<TimePoint> kill_at;
     std::optional<AttemptFolder> folder;  // where it is this process's alone
     std::optional<ProcessEnded> end;      // of the first process; the rest of the tree is still there
+    bool lease_is_over = false;           // and it was killed for that
   };
   struct Attempt {
     std::size_t left = 0;  // processes that have not ended
@@ -91,6 +98,9 @@ class Processes {
   void did_not_start(const WorkKey& key, std::uint32_t rank, ProcessEndKind kind, std::string why,
                      bool counts_against_retries);
   void kill_what_is_late();
+  void end_leases();
+  bool refuse_without_lease(const StartRequest& start);
+  void set_guard();
   bool is_idle() const { return running_.empty() && pending_.empty() && waiting_.empty(); }
   void settle(Serial serial);
   void finish(Serial serial);
@@ -120,6 +130,9 @@ class Processes {
   Spawner spawner_;
   std::vector<Serial> spawning_;
   Capacity capacity_;
+  Leases leases_;
+  Guard guard_;
+  std::set<pid_t> others_;  // children that belong to no process
   std::map<WorkKey, StartRequest> waiting_;  // for capacity
   std::vector<StartRequest> pending_;        // their intents are in the journal's buffer
   Running running_;

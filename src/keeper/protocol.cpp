@@ -13,6 +13,8 @@ enum class Kind : std::uint8_t {
   quit = 5,
   start = 6,
   start_limited = 7,  // the same, and its processes are held to their cores
+  start_leased = 8,   // either, under a lease
+  renew = 9,
   // 64 was a list that did not say how cores are enforced; keepers of before send it
   list_of_before = 64,
   started = 65,
@@ -89,6 +91,10 @@ ProcessSpec read_process(ByteReader& in) {
 
 Kind write_content(ByteWriter&, const ListRequest&) { return Kind::ask_list; }
 Kind write_content(ByteWriter&, const QuitRequest&) { return Kind::quit; }
+Kind write_content(ByteWriter& out, const RenewRequest& renew) {
+  out.number(renew.from.count());
+  return Kind::renew;
+}
 Kind write_content(ByteWriter& out, const StartRequest& start) {
   keeper::write(out, start.key);
   out.number(start.stop_grace.count());
@@ -96,6 +102,11 @@ Kind write_content(ByteWriter& out, const StartRequest& start) {
   write(out, start.total);
   out.number(static_cast<std::uint32_t>(start.processes.size()));
   for (const ProcessSpec& process : start.processes) write(out, process);
+  if (start.lease > Duration(0)) {
+    out.number<std::uint8_t>(start.cpu_limit);
+    out.number(start.lease.count());
+    return Kind::start_leased;
+  }
   return start.cpu_limit ? Kind::start_limited : Kind::start;
 }
 Kind write_content(ByteWriter& out, const StopRequest& stop) {
@@ -261,6 +272,13 @@ Result<ToKeeper> parse_to_keeper(std::string_view frame) {
       start.cpu_limit = true;
       return checked<ToKeeper>(std::move(start), in);
     }
+    case Kind::start_leased: {
+      StartRequest start = read_start(in);
+      start.cpu_limit = in.number<std::uint8_t>() != 0;
+      start.lease = Duration(in.number<Duration::rep>());
+      return checked<ToKeeper>(std::move(start), in);
+    }
+    case Kind::renew: return checked<ToKeeper>(RenewRequest{Duration(in.number<Duration::rep>())}, in);
     case Kind::stop: {
       StopRequest stop;
       stop.key = read_key(in);

@@ -64,6 +64,7 @@ struct StartRequest {
   Resources total;      // of the node
   std::vector<ProcessSpec> processes;
   bool cpu_limit = false;  // they are held to their cores; only a keeper that says it can is asked
+  Duration lease{0};       // killed when the lease was not renewed for so long; 0: never
   friend bool operator==(const StartRequest&, const StartRequest&) = default;
 };
 struct StopRequest {
@@ -78,11 +79,16 @@ struct ForgetRequest {
 struct ListRequest {
   friend bool operator==(const ListRequest&, const ListRequest&) = default;
 };
+struct RenewRequest {  // of the node's lease
+  Duration from{0};    // boot_time() at which it was renewed
+  friend bool operator==(const RenewRequest&, const RenewRequest&) = default;
+};
 struct QuitRequest {  // end every tree, take the cgroups away, forget everything, exit
   friend bool operator==(const QuitRequest&, const QuitRequest&) = default;
 };
 
-using ToKeeper = std::variant<ListRequest, StartRequest, StopRequest, ForgetRequest, QuitRequest>;
+using ToKeeper =
+    std::variant<ListRequest, StartRequest, StopRequest, ForgetRequest, QuitRequest, RenewRequest>;
 using FromKeeper = std::variant<ProcessList, ProcessStarted, ProcessEnded>;
 
 void append_frame(std::string& out, const ToKeeper& message);

@@ -293,6 +293,7 @@ std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placeme
     taken[placement.nodes[node].host] += order.ports;
     order.view = view_of(task, placement, node, words);
     order.stop_grace = task.stop_grace;
+    order.lease = placement.nodes[node].lease;
     if (!task.preparation.empty()) order.preparation.push_back(preparation(gang, node, words));
     order.files = row.files(gang);
     for (std::uint32_t rank = 0; rank < gang.members.size() && !order.source.empty(); ++rank)
@@ -328,8 +329,10 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
     orders[member.node].processes.push_back(launcher.process(rank, gpus_used[member.node]));
     gpus_used[member.node] += member.resources.gpus;
   }
-  for (std::uint32_t node = 0; node < gang.nodes(); ++node)
+  for (std::uint32_t node = 0; node < gang.nodes(); ++node) {
     orders[node].view = view_of(task, placement, node, of_gang);
+    orders[node].lease = placement.nodes[node].lease;
+  }
   return orders;
 }
 

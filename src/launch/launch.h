@@ -25,6 +25,7 @@ struct PlacedNode {
   bool has_left = false;                // the gang goes on without it: nobody is told of it
   std::vector<std::uint32_t> all_gpus;  // indices of those it has
   bool shares_storage = false;          // sees the service's data folder
+  Duration lease{0};                    // of what it runs; 0: none
 };
 
 struct Placement {

@@ -168,6 +168,13 @@ void LocalProvisioner::ended(const std::string& key) {
   });
 }
 
+void LocalProvisioner::restart(const std::string& workspace, const std::string& node) {
+  const auto found = agents_.find(workspace + "." + node);
+  if (found == agents_.end() || found->second.pid == 0) return;  // it is just being started
+  log::warning("agent.stuck", {{"node", node}, {"pid", found->second.pid}, {"then", "it is started again"}});
+  ::syscall(SYS_pidfd_send_signal, found->second.pidfd.get(), SIGKILL, nullptr, 0);
+}
+
 void LocalProvisioner::start_no_more() {
   leaving_ = true;
   for (auto& [key, agent] : agents_) agent.again.reset();

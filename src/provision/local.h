@@ -34,6 +34,8 @@ class LocalProvisioner {
 
   // The nodes that should be up, all of them; called again whenever that changes.
   void want(const std::vector<NodeRecord>& nodes);
+  // An agent that does not answer is killed and started again; its keeper and what runs are not touched.
+  void restart(const std::string& workspace, const std::string& node);
   // From now on an agent that ends stays ended.
   void start_no_more();
   // `done` is called when all have ended, or after `limit`.

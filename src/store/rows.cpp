@@ -126,6 +126,7 @@ AttemptRecord attempt_from(const Statement& row) {
   attempt.use = {large(row, 13), Duration(row.integer(14))};
   if (!row.is_null(15)) unpack_launch(row.text(15), attempt);
   if (!row.is_null(16)) attempt.last_lines = row.text(16);
+  attempt.lease = Duration(row.integer(17));
   return attempt;
 }
 

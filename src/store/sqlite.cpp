@@ -391,7 +391,7 @@ Result<void> SqliteStore::save_tasks(const control::Changes& changes) {
         attempt.last_lines.empty() ? std::nullopt : std::optional<std::string_view>(attempt.last_lines);
     const TaskRef& ref = attempt.key.task;
     Statement put =
-        db_->prepare("INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+        db_->prepare("INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     auto saved = put.bind(ref.job.value())
                      .bind(ref.group)
                      .bind(ref.index)
@@ -409,6 +409,7 @@ Result<void> SqliteStore::save_tasks(const control::Changes& changes) {
                      .bind(attempt.use.cpu_time.count())
                      .bind(launch)
                      .bind(last_lines)
+                     .bind(attempt.lease.count())
                      .run();
     if (!saved) return saved;
   }

@@ -180,7 +180,7 @@ Result<std::vector<std::vector<AttemptRecord>>> SqliteReads::attempts_of(const s
     auto row = ask.step();
     if (!row) return fail(row.error());
     if (!*row) return all;
-    all[large(ask, 17)].push_back(attempt_from(ask));
+    all[large(ask, 18)].push_back(attempt_from(ask));
   }
 }
 

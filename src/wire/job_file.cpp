@@ -215,6 +215,13 @@ Result<TaskSpec> read_task(const Value& value, const std::string& document, cons
   task.end_grace = reader.duration("end_grace", task.end_grace);
   task.start_timeout = reader.duration("start_timeout", task.start_timeout);
   task.silence_timeout = reader.duration("silence_timeout", task.silence_timeout);
+  if (const std::string rule = reader.text("on_lease_loss"); !rule.empty()) {
+    if (const auto parsed = parse_on_lease_loss(rule))
+      task.on_lease_loss = *parsed;
+    else
+      reader.problem(*reader.value("on_lease_loss"), fmt::format("on_lease_loss cannot be {}", rule),
+                     "write stop or keep");
+  }
   read_files(reader, files);
   read_surroundings(reader, task);
   task.depends_on = reader.texts("depends_on");
@@ -324,6 +331,7 @@ void put_gang(Json& json, const TaskSpec& task) {
   if (!task.container.rootfs.empty()) json["container"]["rootfs"] = task.container.rootfs;
   if (task.end_grace != usual.end_grace) json["end_grace"] = seconds_json(task.end_grace);
   if (task.start_timeout != usual.start_timeout) json["start_timeout"] = seconds_json(task.start_timeout);
+  if (task.on_lease_loss != usual.on_lease_loss) json["on_lease_loss"] = to_string(task.on_lease_loss);
   if (task.silence_timeout != usual.silence_timeout)
     json["silence_timeout"] = seconds_json(task.silence_timeout);
 }

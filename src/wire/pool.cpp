@@ -77,6 +77,8 @@ Json settings_json(const PoolRecord& pool) {
   Json json{{"fill", to_string(pool.fill)},
             {"slots_per_node", pool.slots_per_node},
             {"cpu_limit", cpu_limit_word(pool.cpu_limit)},
+            {"lease", seconds(pool.lease)},
+            {"on_lease_loss", to_string(pool.on_lease_loss)},
             {"idle_timeout", seconds(pool.idle_timeout)},
             {"notice", seconds(pool.notice)},
             {"deallocation", to_string(pool.deallocation)},
@@ -319,6 +321,9 @@ Result<void> parse_pool_settings(std::string_view json, PoolRecord& pool) {
   pool.fill = read_word(reader, "fill", parse_fill, Fill::pack, "pack and spread");
   pool.slots_per_node = read_count(reader, "slots_per_node", nodes_max, 0);
   pool.cpu_limit = read_word(reader, "cpu_limit", parse_cpu_limit, true, "on and off");
+  pool.lease = reader.duration("lease", pool.lease);
+  pool.on_lease_loss =
+      read_word(reader, "on_lease_loss", parse_on_lease_loss, OnLeaseLoss::stop, "stop and keep");
   pool.idle_timeout = reader.duration("idle_timeout", pool.idle_timeout);
   pool.notice = reader.duration("notice", pool.notice);
   pool.deallocation =
@@ -483,8 +488,12 @@ Result<PoolRequest> parse_pool_request(std::string_view json) {
   if (reader.has("cpu_limit"))
     request.cpu_limit = read_word(reader, "cpu_limit", parse_cpu_limit, true, "on and off");
   if (reader.has("overcommit")) request.overcommit = reader.boolean("overcommit", false);
+  if (reader.has("lease")) request.lease = read_duration(reader, "lease", 500ms, day, 5s);
+  if (reader.has("on_lease_loss"))
+    request.on_lease_loss =
+        read_word(reader, "on_lease_loss", parse_on_lease_loss, OnLeaseLoss::stop, "stop and keep");
   if (reader.has("lost_after"))
-    request.lost_after = read_duration(reader, "lost_after", Duration(200'000), day, Duration(2'000'000));
+    request.lost_after = read_duration(reader, "lost_after", 200ms, day, 60s);
   if (reader.has("min")) request.min = read_count(reader, "min", nodes_max, 0);
   if (reader.has("max")) request.max = read_count(reader, "max", nodes_max, 0);
   if (reader.has("fill")) request.fill = read_word(reader, "fill", parse_fill, Fill::pack, "pack and spread");

@@ -195,6 +195,7 @@ PrepareOrder prepare_from(const Json& json) {
   if (json.contains("view")) value.view = view_from(json.at("view"));
   if (json.contains("preparation"))
     for (const Json& item : json.at("preparation")) value.preparation.push_back(process_from(item));
+  if (json.contains("lease")) value.lease = duration_at(json, "lease");
   if (json.contains("stop_grace")) value.stop_grace = duration_at(json, "stop_grace");
   return value;
 }
@@ -230,6 +231,7 @@ StartOrder start_from(const Json& json) {
   if (json.contains("files")) value.files = files_from(json.at("files"));
   value.stop_grace = duration_at(json, "stop_grace");
   if (json.contains("silence")) value.silence = duration_at(json, "silence");
+  if (json.contains("lease")) value.lease = duration_at(json, "lease");
   value.behind = json.at("behind").get<bool>();
   value.cpu_limit = json.value("cpu_limit", true);
   for (const Json& item : json.at("processes")) value.processes.push_back(process_from(item));
@@ -378,6 +380,7 @@ void put(std::string& out, const PrepareOrder& value) {
   put_files(out, value.files);
   if (value.ports_from > 0) fmt::format_to(Out(out), R"(,"ports_from":{})", value.ports_from);
   put_view(out, value.view);
+  if (value.lease.count() > 0) fmt::format_to(Out(out), R"(,"lease":{})", value.lease.count());
   if (!value.preparation.empty()) {
     fmt::format_to(Out(out), R"(,"stop_grace":{})", value.stop_grace.count());
     put_list(out, "preparation", value.preparation, [&](const ProcessStart& process) { put(out, process); });
@@ -393,6 +396,7 @@ void put(std::string& out, const StartOrder& value) {
   put_field(out, "source", value.source);
   put_field(out, "checkpoints", value.checkpoints);
   if (value.silence.count() > 0) fmt::format_to(Out(out), R"(,"silence":{})", value.silence.count());
+  if (value.lease.count() > 0) fmt::format_to(Out(out), R"(,"lease":{})", value.lease.count());
   if (!value.cpu_limit) out += R"(,"cpu_limit":false)";
   if (!value.files.empty()) put_files(out, value.files);
   put_list(out, "processes", value.processes, [&](const ProcessStart& process) { put(out, process); });
@@ -446,7 +450,8 @@ std::string text_of(const Refused& value) {
   return wire::dump({{"type", "refused"}, {"reason", value.reason}, {"final", value.final}});
 }
 std::string text_of(const Orders& value) {
-  std::string out = fmt::format(R"({{"type":"orders","number":{},"quit":{})", value.number, value.quit);
+  std::string out = fmt::format(R"({{"type":"orders","number":{},"received":{},"quit":{})",
+                                value.number, value.received, value.quit);
   if (!value.prepare.empty())
     put_list(out, "prepare", value.prepare, [&](const PrepareOrder& prepare) { put(out, prepare); });
   if (!value.files.empty())
@@ -484,6 +489,7 @@ Orders orders_from(const Json& json) {
                           item.value("notice", "")});
   value.forget = keys_from(json.at("forget"));
   value.quit = json.at("quit").get<bool>();
+  if (json.contains("received")) value.received = wire::integer<std::uint64_t>(json.at("received"));
   return value;
 }
 

@@ -62,7 +62,7 @@ TEST_F(SqliteFile, TheLogStaysBoundedUnderOverlappingReaders) {
   for (std::uint64_t turn = 1; turn <= 40; ++turn) {
     Changes changes;
     changes.folders.push_back(
-        {"default", std::to_string(turn % 4), {{"text", std::string(4 << 20, 'x')}}, at(1), at(2)});
+        {"default", std::to_string(turn % 4), {{"text", std::string(4 << 20, 'x')}}, TimePoint{}, TimePoint{}});
     ASSERT_TRUE((*opened)->save(changes));
     std::error_code error;
     largest = std::max<std::uint64_t>(largest, std::filesystem::file_size(path_ + "-wal", error));

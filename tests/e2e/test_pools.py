@@ -393,7 +393,7 @@ class Autoscale(unittest.TestCase):
             wait_until(samples, what="samples")  # the first is written down at once, others once a minute
             # What is read may not be on the disk yet; an acknowledged change is, and all before it.
             service.ok("pool", "set", "lab", "--notice", "7s")
-            os.kill(service.pid, 9)
+            service.kill_service()
             service.up()
             self.assertGreaterEqual(samples(), 1)
             before = samples()

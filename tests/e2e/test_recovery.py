@@ -250,54 +250,6 @@ class TaskTrees(SlipwayCase):
 
 
 class LostNodes(SlipwayCase):
-    def test_node_that_misses_heartbeats_is_lost_and_its_task_runs_elsewhere(self):
-        s = self.service()
-        s.pool("lab", 2)
-        starts = os.path.join(s.base, "starts")
-        wait, release = blocker(s.base)
-        submitted = s.submit(job(shell("one", f"echo $$ $SLIPWAY_NODE >> {starts}; {wait}")))
-        s.wait_for_task(submitted, "one", "running")
-        (node,) = s.task(submitted, "one")["nodes"]
-        with open(starts) as file:
-            old = int(file.read().split()[0])
-        agent = s.agent(node)
-        os.kill(agent, signal.SIGSTOP)
-        self.addCleanup(lambda: contextlib.suppress(ProcessLookupError) and s.kill(agent, sig=signal.SIGCONT))
-        wait_until(lambda: s.get(f"/v1/nodes/{node}")["state"] == "lost", what="the node is lost")
-        again = wait_until(
-            lambda: (t := s.task(submitted, "one"))["attempts"] == 2 and t["state"] == "running" and t, what="attempt 2"
-        )
-        self.assertNotEqual(again["nodes"], [node])
-        self.assertEqual(again["history"][0]["end"], "node_lost")
-        self.assertEqual(again["retries_used"], 0)
-        os.kill(agent, signal.SIGCONT)
-        wait_until(lambda: s.get(f"/v1/nodes/{node}")["state"] == "idle", what="the node is back")
-        wait_until(lambda: not is_alive(old), what="the old process's end")
-        release()
-        s.wait_for(submitted, "succeeded")
-        self.assertEqual(len(s.task(submitted, "one")["history"]), 2)
-
-    def test_on_one_node_old_processes_end_before_new_ones_begin(self):
-        s = self.service()
-        s.pool("lab", 1)
-        starts = os.path.join(s.base, "starts")
-        wait, release = blocker(s.base)
-        # Each attempt says whether another one was still alive when it began.
-        command = f"exec 9>{s.base}/lock; flock -n 9 && echo $$ alone >> {starts} || echo $$ together >> {starts}; {wait}"
-        submitted = s.submit(job(shell("one", command, stop_grace=1)))
-        s.wait_for_task(submitted, "one", "running")
-        agent = s.agent("lab-1")
-        os.kill(agent, signal.SIGSTOP)
-        self.addCleanup(lambda: s.kill(agent, sig=signal.SIGCONT))
-        wait_until(lambda: s.get("/v1/nodes/lab-1")["state"] == "lost", what="the node is lost")
-        os.kill(agent, signal.SIGCONT)
-        wait_until(lambda: (t := s.task(submitted, "one"))["attempts"] == 2 and t["state"] == "running", what="attempt 2")
-        release()
-        s.wait_for(submitted, "succeeded")
-        with open(starts) as file:
-            self.assertEqual([line.split()[1] for line in file], ["alone", "alone"])
-        self.assertEqual([a["end"] for a in s.task(submitted, "one")["history"]], ["node_lost", "exited"])
-
     def test_a_second_agent_with_the_same_name_is_refused(self):
         s = self.service()
         s.pool("lab", 1)

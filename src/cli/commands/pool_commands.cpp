@@ -15,11 +15,11 @@ struct PoolOptions {
   std::optional<double> cores_per_node;
   std::optional<Bytes> memory_per_node;
   std::optional<std::uint32_t> gpus_per_node;
-  std::string cpu_limit, provisioner, fill, deallocation, start_task, evict_every;
+  std::string cpu_limit, on_lease_loss, provisioner, fill, deallocation, start_task, evict_every;
   std::optional<std::uint32_t> evict_seed;
   bool overcommit = false;
   bool start_no_wait = false;
-  std::optional<Duration> lost_after, idle_timeout, notice, start_timeout, resize_timeout;
+  std::optional<Duration> lease, lost_after, idle_timeout, notice, start_timeout, resize_timeout;
 };
 
 std::string nodes_text(const Value& nodes) {
@@ -94,7 +94,9 @@ std::string describe(const Context& context, const Value& pool) {
                                       evictions.text_at("spread"))},
       {"notice", fmt::format("{} s before an evicted node goes", pool.text_at("notice"))},
       {"overcommit", pool.is_true_at("overcommit") ? "yes: the nodes may have more than the machine" : "no"},
-      {"lost after", fmt::format("{} s of silence", pool.text_at("lost_after"))},
+      {"lease", pool.text_at("on_lease_loss") == "keep"
+                    ? fmt::format("{} s; tasks are kept for {} s", pool.text_at("lease"), pool.text_at("lost_after"))
+                    : fmt::format("{} s; then tasks are stopped", pool.text_at("lease"))},
       {"created", ago(context, pool.time_at("created_at"))},
       {"sharing", describe_policy(pool.at("policy"))},
       {"notes", joined(pool.items_at("notes"), "\n")},
@@ -174,6 +176,8 @@ Outcome<Fields> fields_of(const PoolOptions& options) {
   add_word("fill", options.fill);
   add_word("deallocation", options.deallocation);
   if (options.overcommit) body.emplace_back("overcommit", "true");
+  add_time("lease", options.lease);
+  add_word("on_lease_loss", options.on_lease_loss);
   add_time("lost_after", options.lost_after);
   add_time("idle_timeout", options.idle_timeout);
   add_time("notice", options.notice);
@@ -292,7 +296,11 @@ void add_settings(Command& verb, PoolOptions& options) {
       .text("--evict-every TIME", options.evict_every,
             "take a low-priority node away now and then, like 20s±10s")
       .number("--evict-seed N", options.evict_seed, "which nodes and when (default 1)")
-      .duration("--lost-after TIME", options.lost_after, "a node silent for so long is lost (default 2s)");
+      .duration("--lease TIME", options.lease,
+                "how long tasks of a joined node run without contact to the service (default 5s)")
+      .word("--on-lease-loss WORD", options.on_lease_loss, {"stop", "keep"},
+            "then stop them and start them elsewhere, or keep them and wait (default stop)")
+      .duration("--lost-after TIME", options.lost_after, "with keep: how long the service waits (default 60s)");
 }
 
 void add_create(Command& pool, Context& context) {

@@ -1,0 +1,122 @@
+#include "control/lease.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/attempts.h"
+#include "control/nodes.h"
+
+namespace slipway::control {
+namespace {
+
+bool is_present(const Node& node) {
+  return node.record.state != NodeState::lost && node.record.state != NodeState::joining;
+}
+
+TimePoint heard_until(const Turn& turn) {
+  return std::min(turn.now, turn.state.heard_until.value_or(turn.now));
+}
+
+Duration pool_lease(const Turn& turn, const Node& node) { return turn.state.pool_of(node).record.lease; }
+
+// Four heartbeats: what is placed there would wait.
+Duration silent_after(const Turn& turn, const Node& node) { return 4 * heartbeat_of(turn, node); }
+
+// When the next thing on the node is given up, after it was last heard of: an attempt, or the node itself,
+// which is lost when the last of its attempts is.
+Duration given_up_next(const Turn& turn, const Node& node) {
+  const Duration own = node.record.local ? pool_lease(turn, node) : given_up_after(pool_lease(turn, node));
+  std::optional<Duration> next;
+  for (const AttemptKey& key : node.attempts)
+    if (const Attempt* attempt = turn.state.find_attempt(key)) {
+      const Duration after = given_up_after(lease_on(*attempt, node));
+      next = std::min(next.value_or(after), after);
+    }
+  return node.record.local ? own : std::max(next.value_or(own), Duration(1));
+}
+
+void give_up_attempts(Turn& turn, Node& node, Duration silent, const std::string& why) {
+  const std::set<AttemptKey> keys = node.attempts;
+  for (const AttemptKey& key : keys)
+    if (const Attempt* attempt = turn.state.find_attempt(key);
+        attempt && given_up_after(lease_on(*attempt, node)) <= silent)
+      end_lost_processes(turn, node.record.id, key, why);
+}
+
+}  // namespace
+
+Duration lease_of(const Pool& pool, const TaskSpec& spec, const sched::Shape& need) {
+  const bool keeps = pool.record.on_lease_loss == OnLeaseLoss::keep && spec.on_lease_loss == OnLeaseLoss::keep;
+  const bool has_other_nodes = pool.capacity.large_enough(need) > need.nodes;
+  if (!keeps && has_other_nodes) return pool.record.lease;
+  return std::max(pool.record.lease, lease_within(pool.record.lost_after));
+}
+
+Duration lease_on(const Attempt& attempt, const Node& node) {
+  return node.record.local ? Duration(0) : attempt.record.lease;
+}
+
+bool is_leased(const Turn& turn, const Node& node) {
+  return std::any_of(node.attempts.begin(), node.attempts.end(), [&](const AttemptKey& key) {
+    const Attempt* attempt = turn.state.find_attempt(key);
+    return attempt && node.heard_at + given_up_after(lease_on(*attempt, node)) > heard_until(turn);
+  });
+}
+
+Duration heartbeat_of(const Turn& turn, const Node& node) {
+  return std::min(turn.settings.heartbeat_max, pool_lease(turn, node) / 8);
+}
+
+void on_heard(Turn& turn, Node& node) {
+  node.heard_at = turn.now;
+  if (std::exchange(node.is_silent, false)) refresh_node(turn, node);
+}
+
+void watch_lease(Turn& turn, Node& node) {
+  const Duration after = node.is_silent ? given_up_next(turn, node) : silent_after(turn, node);
+  node.judged_at = node.heard_at + after;
+  turn.effects.timers.push_back({node.judged_at, HeartbeatDue{node.record.id}});
+}
+
+// A node that was heard of since the timer was set gets another one.
+void on_heartbeat_due(Turn& turn, Node& node) {
+  if (!is_present(node) || node.judged_at > turn.now) return;
+  const TimePoint due =
+      node.heard_at + (node.is_silent ? given_up_next(turn, node) : silent_after(turn, node));
+  if (due > turn.now) return watch_lease(turn, node);
+  if (!std::exchange(node.is_silent, true)) {
+    update_capacity(turn, node);
+    return watch_lease(turn, node);
+  }
+  if (due > heard_until(turn)) {
+    turn.state.unjudged.insert(node.record.id);
+    turn.effects.outputs.judges_nodes = true;
+    return;
+  }
+  const Duration silent = heard_until(turn) - node.heard_at;
+  if (node.record.local) {  // its keeper and its tasks are not touched: only the agent is started again
+    turn.effects.outputs.agents_stuck.emplace_back(node.record.workspace, node.record.name);
+    node.heard_at = heard_until(turn);
+    return watch_lease(turn, node);
+  }
+  const std::string why = fmt::format("nothing was heard of it for {:.1f} s", seconds(silent));
+  give_up_attempts(turn, node, silent, fmt::format("node {} was lost: {}", node.record.name, why));
+  if (node.attempts.empty() && silent >= given_up_after(pool_lease(turn, node)))
+    lose_node(turn, node, why);
+  else
+    watch_lease(turn, node);
+}
+
+void on_all_heard(Turn& turn, TimePoint until) {
+  turn.state.heard_until = std::max(until, turn.state.heard_until.value_or(until));
+  for (const NodeId id : std::exchange(turn.state.unjudged, {}))
+    if (const auto node = turn.state.nodes.find(id); node != turn.state.nodes.end())
+      on_heartbeat_due(turn, node->second);
+}
+
+void on_pause(Turn& turn, Duration pause) {
+  for (auto& [id, node] : turn.state.nodes) node.heard_at = std::min(turn.now, node.heard_at + pause);
+}
+
+}  // namespace slipway::control

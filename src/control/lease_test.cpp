@@ -1,0 +1,143 @@
+// When nodes that are not heard of are given up, by event.
+#include "control/lease.h"
+
+#include <gtest/gtest.h>
+
+#include "control/evict.h"
+#include "control/testing.h"
+
+namespace slipway::control {
+namespace {
+
+// A pool of joined nodes with a task on one of them; the lease is 5 s, so it is given up after 6.5 s.
+struct Leased : Bench {
+  explicit Leased(std::size_t nodes = 2, PoolRequest request = {}) {
+    request.lease = 5s;
+    request.lost_after = 60s;
+    pool(request);
+    for (std::size_t n = 1; n <= nodes; ++n) join("n" + std::to_string(n), 4'000);
+    const Attempt& placed = start(one_node());
+    key = placed.record.key;
+    where = placed.record.node_names.front();
+    started(where, key);
+    finish();
+  }
+  bool runs() { return state.find_attempt(key) != nullptr; }
+  AttemptKey key;
+  std::string where;
+};
+
+TEST(Lease, TaskStartsElsewhereOnlyAfterTheLeaseAndItsMargin) {
+  Leased bench;
+  EXPECT_EQ(bench.attempt(bench.key.task.job)->record.lease, 5s);
+  bench.pass_in_silence(6400ms);
+  EXPECT_TRUE(bench.runs());
+  bench.pass_in_silence(200ms);
+  EXPECT_FALSE(bench.runs());
+  EXPECT_EQ(bench.node(bench.where).record.state, NodeState::lost);
+}
+
+TEST(Lease, SilentNodeGetsNoNewWorkUntilItIsHeardAgain) {
+  Leased bench;
+  bench.pass_in_silence(3s);
+  EXPECT_FALSE(is_usable(bench.state, bench.node("n1")));
+  bench.pass(100ms);
+  EXPECT_TRUE(is_usable(bench.state, bench.node("n1")));
+}
+
+TEST(Lease, TaskThatNoOtherNodeCouldTakeWaitsForItsNode) {
+  Leased bench(1);
+  bench.pass_in_silence(20s);
+  EXPECT_TRUE(bench.runs());
+  bench.pass_in_silence(41s);
+  EXPECT_FALSE(bench.runs());
+}
+
+TEST(Lease, StricterOfPoolAndTaskHolds) {
+  struct Row {
+    OnLeaseLoss pool, task;
+    Duration lease;
+  };
+  const Row rows[] = {
+      {OnLeaseLoss::stop, OnLeaseLoss::stop, 5s},
+      {OnLeaseLoss::stop, OnLeaseLoss::keep, 5s},
+      {OnLeaseLoss::keep, OnLeaseLoss::stop, 5s},
+      {OnLeaseLoss::keep, OnLeaseLoss::keep, lease_within(60s)},
+  };
+  for (const Row& row : rows) {
+    PoolRequest request;
+    request.on_lease_loss = row.pool;
+    Leased bench(2, request);
+    TaskSpec task = one_node();
+    task.on_lease_loss = row.task;
+    EXPECT_EQ(bench.start(task).record.lease, row.lease) << to_string(row.pool) << " " << to_string(row.task);
+  }
+}
+
+TEST(Lease, NodeIsJudgedOnlyAfterEverythingItMaySendWasRead) {
+  Leased bench;
+  on_all_heard(bench.turn, bench.turn.now);
+  const Effects asked = bench.pass_in_silence(10s);
+  EXPECT_TRUE(bench.runs());
+  EXPECT_TRUE(asked.outputs.judges_nodes);
+  bench.report(bench.where, {});  // it had waited in the socket
+  on_all_heard(bench.turn, bench.turn.now);
+  bench.finish();
+  EXPECT_TRUE(bench.runs());
+  bench.pass_in_silence(10s);
+  on_all_heard(bench.turn, bench.turn.now);
+  bench.finish();
+  EXPECT_FALSE(bench.runs());
+}
+
+TEST(Lease, TimeInWhichTheServiceDidNotRunCountsAgainstNobody) {
+  Leased bench;
+  bench.turn.now += 8s;
+  on_pause(bench.turn, 8s);
+  bench.finish();
+  EXPECT_TRUE(bench.runs());
+  bench.pass_in_silence(7s);
+  EXPECT_FALSE(bench.runs());
+}
+
+TEST(Lease, EvictionOfANodeThatIsNotConnectedWaitsForItsLease) {
+  Leased bench;
+  on_disconnect(bench.turn, *bench.node(bench.where).session);
+  ASSERT_TRUE(evict_node(bench.turn, bench.user, bench.where, 1s, ""));
+  bench.pass_in_silence(3s);
+  EXPECT_TRUE(bench.runs()) << "its processes may still run";
+  bench.pass_in_silence(4s);
+  EXPECT_FALSE(bench.runs());
+}
+
+TEST(Lease, AgentOfThisMachineThatIsStuckIsStartedAgainAndItsTasksContinue) {
+  Leased bench;
+  bench.node(bench.where).record.local = true;
+  bench.state.machine_taken = {4'000, 1ull << 30};
+  const Effects effects = bench.pass_in_silence(6s);
+  ASSERT_EQ(effects.outputs.agents_stuck.size(), 1u);
+  EXPECT_EQ(effects.outputs.agents_stuck[0].second, bench.where);
+  bench.pass_in_silence(60s);
+  EXPECT_TRUE(bench.runs());
+}
+
+TEST(Lease, AnotherInstanceOfANodeIsRefusedWhileTheLeaseOfTheFirstLasts) {
+  Leased bench;
+  on_disconnect(bench.turn, *bench.node(bench.where).session);
+  Hello hello;
+  hello.name = bench.where;
+  hello.pool = "lab";
+  hello.instance = "another";
+  hello.total = bench.node(bench.where).record.total;
+  on_hello(bench.turn, SessionId{900}, bench.user, hello);
+  const Effects effects = bench.finish();
+  ASSERT_EQ(effects.outputs.closed.size(), 1u);
+  EXPECT_TRUE(bench.runs());
+  bench.pass_in_silence(7s);
+  EXPECT_FALSE(bench.runs());
+  on_hello(bench.turn, SessionId{901}, bench.user, hello);
+  EXPECT_TRUE(bench.node(bench.where).session);
+}
+
+}  // namespace
+}  // namespace slipway::control
