@@ -55,6 +55,7 @@ class Cluster {
  public:
   Cluster(std::uint32_t nodes, DroppingStore& store) : store_(store) {
     control::Settings settings;
+    settings.heartbeat_max = 10h;  // these nodes send none
     settings.machine.total = {.cores = 64'000, .memory = 64ull << 30, .gpus = 0};
     auto loaded = control::Controller::load(store_, settings, 1, now_);
     SLIPWAY_CHECK(loaded.has_value());
@@ -64,7 +65,7 @@ class Cluster {
     wish.name = "lab";
     wish.dedicated = 0;
     wish.provisioner = "none";
-    wish.lost_after = Duration(3'600'000'000);
+    wish.lease = wish.lost_after = 10h;
     SLIPWAY_CHECK(controller_->create_pool(user_, wish).has_value());
     for (std::uint32_t i = 1; i <= nodes; ++i) {
       Hello hello;

@@ -21,7 +21,7 @@ const control::Caller operator_caller{"simulation", "default"};
 // here, and a node that fails is reported as lost.
 PoolRequest request_of(const SimulatedPool& pool) {
   PoolRequest request = pool.request;
-  request.lost_after = never;
+  request.lease = request.lost_after = never;
   request.overcommit = true;  // of a machine that is simulated
   if (!pool.recorded.empty()) {
     request.provisioner = "none";
@@ -69,6 +69,7 @@ void ClusterSimulation::plan(TimePoint at, Kind kind, std::uint32_t subject, std
 
 Result<void> ClusterSimulation::begin() {
   control::Settings settings;
+  settings.heartbeat_max = never;
   settings.machine.total.gpus = gpus_max;
   // Samples are for formulas and scenarios; where no pool has one, they would be most of the work.
   if (std::none_of(simulation_.pools.begin(), simulation_.pools.end(), [](const SimulatedPool& pool) {
