@@ -17,6 +17,7 @@ namespace slipway::keeper {
 namespace {
 
 constexpr Duration kill_again_after = std::chrono::seconds(1);
+constexpr Duration guard_patience_least = std::chrono::milliseconds(100);
 constexpr Duration idle_for = std::chrono::seconds(1);          // then nobody waits for what is removed
 constexpr Duration spawn_takes = std::chrono::milliseconds(1);  // nearly always less
 
@@ -86,10 +87,12 @@ bool Processes::refuse_without_lease(const StartRequest& start) {
   return true;
 }
 
-// The guard gives the keeper a twentieth of the lease, a quarter of a second of five, to be late.
+// The guard lets the keeper be late by a twentieth of the lease, a quarter of a second of five, but not by less
+// than a busy machine may make it.
 void Processes::set_guard() {
   const std::optional<Duration> next = leases_.next();
-  guard_.set_deadline(next ? std::optional(*next + leases_.shortest() / 20) : std::nullopt);
+  const Duration late_max = std::max(leases_.shortest() / 20, guard_patience_least);
+  guard_.set_deadline(next ? std::optional(*next + late_max) : std::nullopt);
   if (guard_.pid() > 0) others_.insert(guard_.pid());
 }
 
