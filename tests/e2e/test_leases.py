@@ -1,84 +1,29 @@
 """Leases: the processes of two attempts of one task never run at the same time, whatever is stopped, cut or killed.
 
-Every task keeps a ledger: a line each 20 ms with the time and its attempt. Two attempts overlap where a line of an
-earlier one is younger than the first of a later one.
+Every task keeps a ledger (ledger.py).
 """
 
-import contextlib
 import os
-import random
-import shutil
 import signal
-import subprocess
 import time
 import unittest
 
-from harness import SLIPWAY, SlipwayCase, blocker, is_alive, job, processes_of, shell, wait_until
+from harness import SlipwayCase, blocker, is_alive, job, shell, wait_until
+from ledger import FarNode, Ledger, Link
 
 LEASE = 2.0  # seconds: given up after 2.6
 
 
-class Ledger:
-    def __init__(self, path):
-        self.path = path
-
-    def task(self, **more):
-        command = f'while :; do echo "$(date +%s%N) $SLIPWAY_ATTEMPT $SLIPWAY_NODE" >> {self.path}; sleep 0.02; done'
-        return shell("one", command, **more)
-
-    def lines(self):
-        try:
-            with open(self.path) as file:
-                rows = [line.split() for line in file.read().splitlines()]
-        except FileNotFoundError:
-            return []
-        return [(int(row[0]) / 1e9, int(row[1]), row[2]) for row in rows if len(row) == 3]
-
-    def attempts(self):
-        return sorted({attempt for _, attempt, _ in self.lines()})
-
-    def overlap(self):
-        """Seconds in which two attempts wrote."""
-        lines, worst = self.lines(), 0.0
-        for attempt in self.attempts()[1:]:
-            first = min(when for when, of, _ in lines if of == attempt)
-            worst = max(worst, max((when for when, of, _ in lines if of < attempt), default=0) - first)
-        return worst
-
-
 class LeaseCase(SlipwayCase):
-    def agents(self, s, *names, prefix=(), service=None):
-        """Agents that join a pool of this service as those of other machines do."""
-        token = os.path.join(s.base, "join.token")
-        if not os.path.exists(token):
-            s.ok("token", "create", "joiner", "--role", "node", "--to", token)
+    def agents(self, s, *names, **options):
         for name in names:
-            folder = os.path.join(s.base, "far", name)
-            os.makedirs(folder)
-            with open(os.path.join(folder, "out"), "ab") as log:
-                child = subprocess.Popen(
-                    [*prefix, SLIPWAY, "node", "run", "--service", service or s.url, "--token-file", token, "--pool", "far", "--name", name,
-                     "--folder", folder, "--cores", "1"],
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env=s.environment())
-            self.addCleanup(self.stop_node, s, name, child)
-        s.wait_for_nodes(len(names), "far")
+            self.nodes[name] = FarNode(s, name, **options)
+            self.addCleanup(self.nodes[name].stop)
+        s.wait_for_nodes(len(self.nodes), "far")
 
-    def stop_node(self, s, name, child):
-        """Agent, keeper and guard at once: each would start the others again."""
-
-        def gone():
-            left = processes_of(os.path.join(s.base, "far", name))
-            for pid in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            child.poll()
-            return not left
-
-        wait_until(gone, what=f"the end of node {name}")
-        child.wait()
-
-    def pid(self, s, name, lock):
-        return s.pid_in(os.path.join(s.base, "far", name, lock))
+    def setUp(self):
+        super().setUp()
+        self.nodes = {}
 
     def far_pool(self, *more, nodes=("n1", "n2"), **options):
         s = self.service(**options)
@@ -113,7 +58,7 @@ class OneLiveAttempt(LeaseCase):
     def test_agent_that_is_stopped(self):
         s = self.far_pool()
         ledger, submitted, node = self.start(s)
-        agent = self.pid(s, node, "agent.lock")
+        agent = self.nodes[node].agent()
         os.kill(agent, signal.SIGSTOP)
         self.check_moved(s, ledger, submitted, node)
         os.kill(agent, signal.SIGCONT)
@@ -123,16 +68,16 @@ class OneLiveAttempt(LeaseCase):
     def test_keeper_that_is_stopped_while_its_agent_is_killed(self):
         s = self.far_pool()
         ledger, submitted, node = self.start(s)
-        keeper = self.pid(s, node, "keeper.lock")
+        keeper = self.nodes[node].keeper()
         os.kill(keeper, signal.SIGSTOP)
-        s.kill(self.pid(s, node, "agent.lock"))
+        s.kill(self.nodes[node].agent())
         self.check_moved(s, ledger, submitted, node)
         self.assertFalse(is_alive(keeper))
 
     def test_order_that_comes_late_starts_nothing(self):
         """An agent that is stopped has an order in its socket when it continues; by then it runs elsewhere."""
         s = self.far_pool()
-        agents = {name: self.pid(s, name, "agent.lock") for name in ("n1", "n2")}
+        agents = {name: self.nodes[name].agent() for name in ("n1", "n2")}
         for agent in agents.values():
             os.kill(agent, signal.SIGSTOP)
         ledger = Ledger(os.path.join(s.base, "ledger"))
@@ -151,7 +96,7 @@ class OneLiveAttempt(LeaseCase):
     def test_task_without_another_node_is_adopted_when_its_node_returns(self):
         s = self.far_pool("--lost-after", "60s", nodes=("n1",))
         ledger, submitted, node = self.start(s)
-        agent = self.pid(s, node, "agent.lock")
+        agent = self.nodes[node].agent()
         os.kill(agent, signal.SIGSTOP)
         begun = time.time()
         wait_until(lambda: time.time() > begun + 2 * LEASE, what="twice the lease is over")
@@ -173,9 +118,9 @@ class NothingIsLost(LeaseCase):
     def test_killed_agent_of_a_joined_node_is_restarted_by_its_keeper(self):
         s = self.far_pool()
         ledger, submitted, node = self.start(s)
-        agent = self.pid(s, node, "agent.lock")
+        agent = self.nodes[node].agent()
         s.kill(agent)
-        wait_until(lambda: self.pid(s, node, "agent.lock") not in (0, agent), what="another agent")
+        wait_until(lambda: self.nodes[node].agent() not in (0, agent), what="another agent")
         wait_until(lambda: s.get(f"/v1/nodes/{node}")["state"] == "busy", what="the node is back")
         self.check_kept(s, ledger, submitted)
 
@@ -226,22 +171,10 @@ class CutLink(LeaseCase):
 
     def setUp(self):
         super().setUp()
-        if os.geteuid() != 0 or not shutil.which("ip"):
-            self.skipTest("needs root and ip to make a network namespace")
-        number = random.randrange(1, 60000)
-        self.space, self.here, there = f"slw{number}", f"sa{number}", f"sb{number}"
-        net = f"10.{77 + number % 50}.{number // 250 % 250}"
-        self.address = f"{net}.1"
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.space], capture_output=True)
-        self.addCleanup(subprocess.run, ["ip", "link", "del", self.here], capture_output=True)
-        for step in (
-            f"ip netns add {self.space}", f"ip link add {self.here} type veth peer name {there}", f"ip link set {there} netns {self.space}",
-            f"ip addr add {net}.1/24 dev {self.here}", f"ip link set {self.here} up", f"ip -n {self.space} addr add {net}.2/24 dev {there}",
-            f"ip -n {self.space} link set {there} up", f"ip -n {self.space} link set lo up",
-        ):
-            done = subprocess.run(step.split(), capture_output=True, text=True)
-            if done.returncode != 0:
-                self.skipTest(f"network namespaces are not permitted here: {step}: {done.stderr.strip()}")
+        self.link = Link()
+        self.addCleanup(self.link.remove)
+        if self.link.problem:
+            self.skipTest(self.link.problem)
 
     def start_on_cut_node(self):
         """A task on n1, whose link is cut; n2 has been busy, and is free for it afterwards."""
@@ -251,7 +184,7 @@ class CutLink(LeaseCase):
         wait, release = blocker(s.base)
         busy = s.submit({**job(shell("busy", wait)), "pool": "far"})
         s.wait_for_task(busy, "busy", "running")
-        self.agents(s, "n1", prefix=["ip", "netns", "exec", self.space], service=f"http://{self.address}:{s.port}")
+        self.agents(s, "n1", prefix=self.link.prefix, address=self.link.address)
         ledger, submitted, node = self.start(s)
         self.assertEqual(node, "n1")
         release()
@@ -259,10 +192,10 @@ class CutLink(LeaseCase):
         return s, ledger, submitted
 
     def cut(self, seconds):
-        subprocess.run(["ip", "link", "set", self.here, "down"], check=True)
+        self.link.cut()
         begun = time.monotonic()
         wait_until(lambda: time.monotonic() > begun + seconds, what="the link was cut so long")
-        subprocess.run(["ip", "link", "set", self.here, "up"], check=True)
+        self.link.mend()
 
     def test_long_cut_moves_the_task_and_attempts_do_not_overlap(self):
         s, ledger, submitted = self.start_on_cut_node()

@@ -1,0 +1,163 @@
+"""Stops, kills and cuts everything at random for some minutes and checks what the tasks wrote of themselves.
+
+Promised: two attempts of a task never run at the same time; every acknowledged job ends well, though its tasks have no
+retries; the attempt that ended well is the one on record. usage: tools/torture MINUTES [--seed N]
+"""
+
+import argparse
+import collections
+import contextlib
+import os
+import random
+import signal
+import sys
+import time
+
+from harness import Service, wait_until
+from ledger import FarNode, Ledger, Link
+
+LEASE = 2.0
+PAUSES = (1, 3, 8)  # seconds
+JOBS = 6  # at a time
+
+
+class Torture:
+    def __init__(self, seconds, seed, talk=print):
+        self.seconds, self.seed, self.talk = seconds, seed, talk
+        self.random = random.Random(seed)
+        self.counts = collections.Counter()
+        self.jobs = {}  # id → ledger
+        self.open = set()  # not known to have ended
+        self.started = 0
+
+    def run(self):
+        self.talk(f"seed {self.seed}, {self.seconds:.0f} s")
+        with contextlib.ExitStack() as stack:
+            self.link = Link()
+            stack.callback(self.link.remove)
+            self.s = s = stack.enter_context(Service(listen="0.0.0.0:0", arguments=["--insecure"]))
+            s.listen = f"0.0.0.0:{s.port}"  # where agents find it again
+            s.ok("pool", "create", "lab", "--nodes", 2, "--cores-per-node", 1, "--overcommit", "--lease", f"{LEASE}s")
+            s.ok("pool", "create", "far", "--provisioner", "none", "--lease", f"{LEASE}s")
+            self.far = [FarNode(s, name) for name in ("n1", "n2")]
+            if self.link.problem:
+                self.talk(f"without cuts: {self.link.problem}")
+            else:
+                self.far.append(FarNode(s, "n3", prefix=self.link.prefix, address=self.link.address))
+            for node in self.far:
+                stack.callback(node.stop)
+            s.wait_for_nodes(2, "lab")
+            s.wait_for_nodes(len(self.far), "far")
+            ends_at = time.monotonic() + self.seconds
+            while time.monotonic() < ends_at:
+                self.refill()
+                self.hurt()
+                self.check_overlaps()
+            self.finish()
+        return self.table()
+
+    def refill(self):
+        self.open = {job for job in self.open if self.s.job(job)["state"] in ("queued", "running")}
+        while len(self.open) < JOBS:
+            self.started += 1
+            ledger = Ledger(os.path.join(self.s.base, f"ledger-{self.started}"))
+            pool = self.random.choice(("lab", "far"))
+            job = self.s.submit({"name": "torture", "pool": pool, "tasks": [ledger.task(lines=self.random.randrange(20, 200), stop_grace=0)]})
+            self.jobs[job] = ledger
+            self.open.add(job)
+
+    # Faults, each mended before the next.
+
+    def hurt(self):
+        faults = [self.stop_process, self.stop_process, self.kill_process, self.kill_service, self.stop_service, self.evict_after_restart]
+        if not self.link.problem:
+            faults += [self.cut_link, self.cut_link]
+        self.random.choice(faults)()
+
+    def pause(self, what):
+        seconds = self.random.choice(PAUSES)
+        self.counts[f"{what} for {seconds} s"] += 1
+        time.sleep(seconds)  # how long the fault lasts, not a wait for something
+
+    def some_process(self):
+        s = self.s
+        kind = self.random.choice(("agent", "keeper"))
+        if self.random.random() < 0.4:
+            node = self.random.choice(("lab-1", "lab-2"))
+            return f"local {kind}", s.agent(node) if kind == "agent" else s.keeper(node)
+        node = self.random.choice(self.far)
+        return f"joined {kind}", node.agent() if kind == "agent" else node.keeper()
+
+    def stop_process(self):
+        what, pid = self.some_process()
+        with contextlib.suppress(ProcessLookupError):
+            if pid:
+                os.kill(pid, signal.SIGSTOP)
+                self.pause(f"{what} stopped")
+                os.kill(pid, signal.SIGCONT)
+
+    def kill_process(self):
+        what, pid = self.some_process()
+        if pid:
+            self.counts[f"{what} killed"] += 1
+            self.s.kill(pid)
+
+    def kill_service(self):
+        self.counts["service killed"] += 1
+        self.s.kill_service()
+        self.s.up()
+
+    def stop_service(self):
+        pid = self.s.pid
+        os.kill(pid, signal.SIGSTOP)
+        self.pause("service stopped")
+        os.kill(pid, signal.SIGCONT)
+
+    def evict_after_restart(self):
+        self.kill_service()
+        node = self.random.choice(("lab-1", "lab-2"))
+        if self.s.run("node", "evict", node, "--notice", "0s").code == 0:
+            self.counts["evicted before its agent was back"] += 1
+
+    def cut_link(self):
+        self.link.cut()
+        self.pause("link cut")
+        self.link.mend()
+
+    # Checks.
+
+    def check_overlaps(self):
+        for job, ledger in self.jobs.items():
+            if ledger.overlap() > 0:
+                raise AssertionError(f"{job}: two attempts ran at once for {ledger.overlap():.3f} s: {ledger.path}, seed {self.seed}")
+
+    def finish(self):
+        wait_until(lambda: not self.refill_nothing(), 120, what="every job ends")
+        self.check_overlaps()
+        for job, ledger in self.jobs.items():
+            task = self.s.task(job, "one")
+            if task["state"] != "succeeded":
+                raise AssertionError(f"{job} {task['state']}: {task['reason']}")
+            if task["attempts"] not in ledger.done():
+                raise AssertionError(f"{job}: attempt {task['attempts']} is on record, {ledger.done()} wrote their last line")
+            self.counts["attempts"] += task["attempts"]
+
+    def refill_nothing(self):
+        self.open = {job for job in self.open if self.s.job(job)["state"] in ("queued", "running")}
+        return self.open
+
+    def table(self):
+        rows = [("jobs", len(self.jobs)), ("overlaps", 0), *sorted(self.counts.items())]
+        return "\n".join(f"{name:40} {count:6}" for name, count in rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("minutes", type=float)
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
+    options = parser.parse_args()
+    print(Torture(60 * options.minutes, options.seed).run())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
