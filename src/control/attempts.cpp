@@ -125,7 +125,7 @@ static void release_node(Turn& turn, Attempt& attempt, std::uint32_t node_place)
   } else {
     std::erase(node.prefetched, key);
   }
-  return_gpus(node, attempt.record.gpus[node_place]);
+  return_gpus(turn.state, node, attempt.record.gpus[node_place]);
   start_prefetched(turn, node);
   if (node.record.leaving) turn.effects.maybe_empty.insert(node.record.id);
   refresh_node(turn, node);

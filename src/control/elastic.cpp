@@ -116,7 +116,7 @@ static std::vector<std::uint32_t> cancel_join(Turn& turn, Attempt& attempt, Node
 void cancel_joins(Turn& turn, Attempt& attempt) {
   while (!attempt.joining.empty() && !turn.effects.store_problem) {
     Node& node = turn.state.nodes.at(attempt.joining.begin()->first);
-    return_gpus(node, cancel_join(turn, attempt, node));
+    return_gpus(turn.state, node, cancel_join(turn, attempt, node));
     orders_to(turn, node).stop.push_back({attempt.record.key, Duration(0), {}, {}});
     update_capacity(turn, node);
   }
@@ -125,7 +125,7 @@ void cancel_joins(Turn& turn, Attempt& attempt) {
 void cancel_joins(Turn& turn, Node& node) {
   while (!node.joining.empty() && !turn.effects.store_problem) {
     Attempt& attempt = *turn.state.find_attempt(*node.joining.begin());
-    return_gpus(node, cancel_join(turn, attempt, node));
+    return_gpus(turn.state, node, cancel_join(turn, attempt, node));
   }
   update_capacity(turn, node);
 }
@@ -141,7 +141,7 @@ void join_gang(Turn& turn, Attempt& attempt, Node& node, const Prepared& prepare
   const Job& job = turn.state.jobs.at(record.key.task.job);
   const std::string task = name_of(job, record.key.task);
   if (!prepared.problem.empty()) {
-    return_gpus(node, gpus);
+    return_gpus(turn.state, node, gpus);
     attempt.excluded.insert(node.record.id);
     update_capacity(turn, node);
     return record_event(

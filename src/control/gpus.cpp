@@ -117,9 +117,11 @@ GpuIndices grant_gpus(Node& node, std::uint32_t count) {
   return granted;
 }
 
-void return_gpus(Node& node, const GpuIndices& gpus) {
+void return_gpus(const State& state, Node& node, const GpuIndices& gpus) {
+  if (gpus.empty()) return;
+  const GpuIndices held = gpus_held(state, node);
   for (const std::uint32_t gpu : gpus)
-    if (has(node.record.gpu_indices, gpu)) node.gpus_free.insert(gpu);
+    if (has(node.record.gpu_indices, gpu) && !has(held, gpu)) node.gpus_free.insert(gpu);
 }
 
 GpuIndices gpus_held(const State& state, const Node& node) {
@@ -206,7 +208,8 @@ std::string broken_gpus(const State& state) {
       if (record.local && !of_machine.insert(gpu).second)
         return fmt::format("GPU {} of this machine is assigned twice", gpu);
     const GpuIndices held = gpus_held(state, node);
-    if (std::adjacent_find(held.begin(), held.end()) != held.end())
+    // After a restart a part of a gang that is over may count until the node has reported it.
+    if (node.session && std::adjacent_find(held.begin(), held.end()) != held.end())
       return fmt::format("node {}: a GPU is granted twice", record.name);
     for (const std::uint32_t gpu : held)
       if (node.gpus_free.contains(gpu))

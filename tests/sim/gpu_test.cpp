@@ -86,7 +86,7 @@ struct Bench {
 
   std::unique_ptr<store::MemoryStore> store = store::make_memory_store();
   std::unique_ptr<control::Controller> controller;
-  TimePoint now{std::chrono::hours(1000)};
+  TimePoint now{1000h};
   std::uint64_t session = 0;
 };
 
@@ -198,6 +198,49 @@ TEST(Gpus, ANodeThatReturnsWithFewerInterruptsWhatHeldTheMissingOnes) {
   bench.controller->report(SessionId{bench.session}, report);
   EXPECT_EQ(bench.starts(bench.turn()).size(), 0u);
   EXPECT_EQ(bench.controller->node(user, "lab-1")->gpus_granted, (Indices{0, 1}));
+}
+
+TEST(Gpus, AGpuThatWasGrantedAgainStaysGrantedAfterARestart) {
+  Bench bench(2);
+  ASSERT_TRUE(bench.create("lab", 2));
+  bench.join("lab-1");
+  bench.join("lab-2");
+  JobSpec job;
+  job.name = "gang";
+  job.pool = "lab";
+  TaskSpec& task = job.tasks.emplace_back();
+  task.name = "t";
+  task.command = std::string("true");
+  task.nodes = 2;
+  task.resources = {100, 0, 1};
+  ASSERT_TRUE(bench.controller->submit(user, job, ""));
+  bench.turn();
+  // Both nodes are prepared and start it; on lab-2 it ends at once, and another task gets the GPU there.
+  const AttemptKey gang{{JobId{1}, 0, 0}, 1}, other{{JobId{2}, 0, 0}, 1};
+  ProcessEnded end;
+  end.key = gang;
+  end.rank = 1;
+  for (const std::uint64_t session : {1, 2}) {
+    Report report{.number = 1, .started = {}, .ended = {}, .prepared = {}, .silent = {}, .use = {}};
+    report.prepared.push_back({gang, {}, "secret", {}, {}, {}});
+    bench.controller->report(SessionId{session}, report);
+  }
+  ASSERT_EQ(bench.starts(bench.turn()).size(), 2u);
+  for (const std::uint64_t session : {1, 2}) {
+    Report report{.number = 2, .started = {}, .ended = {}, .prepared = {}, .silent = {}, .use = {}};
+    report.started.push_back({gang, static_cast<std::uint32_t>(session - 1), 100, bench.now});
+    if (session == 2) report.ended.push_back(end);
+    bench.controller->report(SessionId{session}, report);
+  }
+  bench.turn();
+  ASSERT_EQ(granted(bench.submit(1, 1)), Indices{1});
+  bench.load(2);
+  Hello hello = bench.hello_of("lab-2", {1});
+  hello.running.push_back({other, 0, 101, bench.now});
+  hello.ended.push_back(end);
+  bench.join(hello);
+  EXPECT_EQ(bench.controller->node(user, "lab-2")->gpus_granted, Indices{1});
+  EXPECT_EQ(granted(bench.submit(1, 1)), Indices{}) << "it waits: the GPU has not become free";
 }
 
 TEST(Gpus, CardsThatAreBackAreUsedAgainAfterARestart) {
