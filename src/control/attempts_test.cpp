@@ -1,6 +1,7 @@
 // What follows from reports, deadlines and cancels for an attempt and its task.
 #include <gtest/gtest.h>
 
+#include "control/evict.h"
 #include "control/testing.h"
 
 namespace slipway::control {
@@ -105,6 +106,20 @@ TEST(OnReport, AllProcessesSucceed) {
   gang.finish();
   EXPECT_EQ(gang.ended_jobs.at(gang.id).state, JobState::succeeded);
   for (const char* name : {"n1", "n2", "n3"}) EXPECT_EQ(gang.node(name).used, Resources{});
+}
+
+TEST(OnHello, StartsAreSentAgainWhenTheFirstNodeOfTheGangIsGone) {
+  Gang gang(control::gang(3), AttemptPhase::launching);
+  gang.started("n1", gang.key, 0);
+  gang.ended("n1", gang.key, 0);
+  ASSERT_TRUE(remove_node(gang.turn, gang.user, "n1", Deallocation::requeue));
+  gang.finish();
+  ASSERT_EQ(gang.state.find_node("default", "n1"), nullptr);
+  gang.join("n2");  // it knows of nothing: the order was lost on the way
+  const NodeId id = gang.node("n2").record.id;
+  const Effects effects = gang.finish();
+  ASSERT_EQ(effects.orders.at(id).start.size(), 1u);
+  EXPECT_EQ(effects.orders.at(id).start[0].processes[0].rank, 1u);
 }
 
 TEST(Retries, AreUsedUpAndThenTheTaskFails) {

@@ -230,9 +230,11 @@ launch::Placement placement_of(Turn& turn, const Attempt& attempt, const TaskSpe
   Job& job = turn.state.jobs.at(key.task.job);
   launch::Placement placement{
       key, job.record.workspace, name_of(job, key.task), job.record.source, {}, attempt.record.secret, {}};
-  placement.cpu_limit = cores_off_reason(turn.state.pool_of(job).record,
-                                         turn.state.nodes.at(attempt.record.nodes.front()).record)
-                            .empty();
+  for (const NodeId id : attempt.record.nodes)  // one whose part is over may be gone
+    if (const auto node = turn.state.nodes.find(id); node != turn.state.nodes.end()) {
+      placement.cpu_limit = cores_off_reason(turn.state.pool_of(job).record, node->second.record).empty();
+      break;
+    }
   if (!spec.mount_root.empty()) {
     const PoolRecord& pool = turn.state.pool_of(job).record;
     placement.places = places_of(
