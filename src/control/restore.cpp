@@ -54,9 +54,10 @@ void restore(Turn& turn, Loaded loaded) {
   for (NodeRecord& record : loaded.nodes) {
     const std::string key = record.workspace + "/" + record.pool;
     Pool& pool = turn.state.pools.at(key);
+    // Where the clock was set back, its notice begins anew.
+    if (record.evict_by) *record.evict_by -= std::max(Duration(0), record.changed_at - turn.now);
     record.changed_at = std::min(record.changed_at, turn.now);
     record.start.began_at = std::min(record.start.began_at, turn.now);
-    if (record.evict_by) record.evict_by = std::min(*record.evict_by, turn.now + pool.record.notice);
     Node& node = add_node(turn, key, pool, std::move(record));
     restore_start_task(turn, node);
     node.heard_at = turn.now;  // whenever it was: it gets a whole lease to connect again

@@ -14,7 +14,7 @@ const control::Caller user{"ana", "default"};
 struct Bench {
   std::unique_ptr<store::MemoryStore> store = store::make_memory_store();
   std::unique_ptr<control::Controller> controller;
-  TimePoint now{std::chrono::hours(1000)};
+  TimePoint now{1000h};
   std::uint64_t session = 0;
 
   Bench() { load(); }
@@ -46,16 +46,16 @@ struct Bench {
 };
 
 PoolRequest demand() {
-  PoolRequest wish;
-  wish.name = "lab";
-  wish.min = 0;
-  wish.max = 4;
-  wish.dedicated = 2;
-  wish.cores_per_node = 1'000;
-  wish.memory_per_node = 1ull << 30;
-  wish.idle_timeout = 60s;
-  wish.lost_after = 12h;
-  return wish;
+  PoolRequest request;
+  request.name = "lab";
+  request.min = 0;
+  request.max = 4;
+  request.dedicated = 2;
+  request.cores_per_node = 1'000;
+  request.memory_per_node = 1ull << 30;
+  request.idle_timeout = 60s;
+  request.lost_after = 12h;
+  return request;
 }
 
 TEST(Clock, SetBackWhileTheServiceWasDown) {
@@ -65,7 +65,7 @@ TEST(Clock, SetBackWhileTheServiceWasDown) {
   bench.join("lab-1");
   bench.join("lab-2");
   EXPECT_EQ(bench.pool().nodes[NodeState::idle], 2u);
-  bench.now -= std::chrono::hours(100);  // the times on record lie in the future now
+  bench.now -= 100h;  // the times on record lie in the future now
   bench.load();
   bench.turn();
   bench.join("lab-1");
@@ -76,13 +76,40 @@ TEST(Clock, SetBackWhileTheServiceWasDown) {
   EXPECT_EQ(bench.pool().pool.target.total(), 0u) << "idle nodes go after the idle time, not after 100 hours";
 }
 
+TEST(Clock, ARestartKeepsTheDeadlineOfAnEviction) {
+  for (const Duration back : {Duration(0s), Duration(100h)}) {
+    Bench bench;
+    PoolRequest request = demand();
+    request.notice = 2s;
+    ASSERT_TRUE(bench.controller->create_pool(user, request));
+    bench.turn();
+    bench.join("lab-1");
+    JobSpec job;
+    job.name = "train";
+    job.pool = "lab";
+    TaskSpec& task = job.tasks.emplace_back();
+    task.name = "t";
+    task.command = std::string("true");
+    ASSERT_TRUE(bench.controller->submit(user, job, ""));
+    bench.turn();
+    ASSERT_TRUE(bench.controller->evict_node(user, "lab-1", 20s, ""));
+    bench.turn();
+    bench.now -= back;
+    bench.load();
+    bench.turn();
+    const auto evict_by = bench.controller->node(user, "lab-1")->node.evict_by;
+    ASSERT_TRUE(evict_by);
+    EXPECT_EQ(*evict_by, bench.now + 20s) << "it was given longer than the pool's notice";
+  }
+}
+
 TEST(Clock, SetBackWithinARun) {
   Bench bench;
   ASSERT_TRUE(bench.controller->create_pool(user, demand()));
   bench.turn();
   bench.join("lab-1");
   bench.join("lab-2");
-  bench.at(bench.now - std::chrono::hours(1));
+  bench.at(bench.now - 1h);
   bench.turn();
   EXPECT_EQ(bench.pool().nodes[NodeState::idle], 2u) << "nobody is lost";
   ASSERT_TRUE(bench.controller->evict_node(user, "lab-1", 10s, ""));
