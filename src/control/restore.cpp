@@ -30,6 +30,10 @@ static AttemptPhase phase_of(const AttemptRecord& record) {
   return record.is_launched ? AttemptPhase::launching : AttemptPhase::preparing;
 }
 
+static bool was_up(const Node& node) {
+  return node.record.state != NodeState::joining && node.record.state != NodeState::lost;
+}
+
 void restore(Turn& turn, Loaded loaded) {
   turn.state.job_last = loaded.job_last;
   turn.state.node_last = loaded.node_last;
@@ -162,8 +166,10 @@ static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const A
   pool.sharing.start(job.priority_key);
   for (std::uint32_t n = 0; n < nodes; ++n) {
     const auto found = turn.state.nodes.find(attempt->nodes[n]);
-    // A node goes only when its part of the attempt is over; one that left must end what it has of it.
-    if (found == turn.state.nodes.end() || attempt->has_left(n)) {
+    // A node goes only when its part of the attempt is over. One that left may still run what it was ordered
+    // to end, unless it was lost, or came back and is there a second time.
+    if (found == turn.state.nodes.end() ||
+        (attempt->has_left(n) && (!was_up(found->second) || place_of(live, attempt->nodes[n]) != n))) {
       live.members[n].phase = MemberPhase::released;
       for (Process& process : live.processes)
         if (process.node == n) {
@@ -172,6 +178,9 @@ static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const A
         }
       continue;
     }
+    if (attempt->has_left(n))
+      for (Process& process : live.processes)
+        if (process.node == n) process.decides = process.matters = process.waited_for = false;
     Node& node = found->second;
     charge(turn, pool, live, n, std::max(attempt->placed_at, pool.used_until[job.priority_key.user]));
     node.attempts.insert(attempt->key);

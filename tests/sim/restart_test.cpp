@@ -1,0 +1,103 @@
+// What a service that starts again must still know of attempts that run.
+#include <gtest/gtest.h>
+
+#include "control/controller.h"
+#include "store/memory.h"
+
+namespace slipway::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+const control::Caller user{"ana", "default"};
+
+struct Bench {
+  std::unique_ptr<store::MemoryStore> store = store::make_memory_store();
+  std::unique_ptr<control::Controller> controller;
+  TimePoint now{1000h};
+  std::map<std::string, SessionId> sessions;
+  std::uint64_t session_last = 0;
+  std::map<std::string, std::uint64_t> reports;
+
+  Bench() { load(); }
+  void load() {
+    controller = std::move(*control::Controller::load(*store, {}, 1, now));
+    controller->set_now(now);
+  }
+  control::Outputs turn() {
+    auto outputs = controller->finish_turn();
+    EXPECT_TRUE(outputs);
+    EXPECT_EQ(controller->broken_invariant(), "");
+    return outputs ? std::move(*outputs) : control::Outputs{};
+  }
+  void hello(const std::string& name, Hello hello = {}) {
+    hello.name = name;
+    hello.pool = "lab";
+    hello.instance = hello.boot = "one";
+    hello.total = {1'000, 1ull << 30, 0};
+    sessions[name] = SessionId{++session_last};
+    reports[name] = 0;
+    controller->hello(sessions[name], user, hello);
+    turn();
+  }
+  void report(const std::string& name, Report report) {
+    report.number = ++reports[name];
+    controller->report(sessions[name], report);
+    turn();
+  }
+};
+
+// A node that left a gang has been ordered to end its part, and may take its time.
+TEST(Restart, AnAttemptEndsOnlyWhenNodesThatLeftItHaveEndedTheirPart) {
+  Bench bench;
+  PoolRequest request;
+  request.name = "lab";
+  request.provisioner = "none";
+  ASSERT_TRUE(bench.controller->create_pool(user, request));
+  bench.hello("n1");
+  bench.hello("n2");
+  JobSpec job;
+  job.name = "gang";
+  job.pool = "lab";
+  TaskSpec& task = job.tasks.emplace_back();
+  task.name = "t";
+  task.command = std::string("train.py");
+  task.nodes = 2;
+  task.nodes_min = 1;
+  task.toolkit = Toolkit::torch;
+  task.torchrun = task.framework_elastic = true;
+  ASSERT_TRUE(bench.controller->submit(user, job, ""));
+  bench.turn();
+  const AttemptKey key{{JobId{1}, 0, 0}, 1};
+  for (const char* name : {"n1", "n2"}) {
+    Report report;
+    report.prepared.push_back({.key = key, .ports = {4000}, .secret = "s"});
+    bench.report(name, report);
+  }
+  const std::vector<ProcessStarted> started{{key, 0, 100, bench.now}, {key, 1, 101, bench.now}};
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    Report report;
+    report.started = {started[rank]};
+    bench.report(rank == 0 ? "n1" : "n2", report);
+  }
+  ASSERT_TRUE(bench.controller->evict_node(user, "n2", 10s, ""));
+  bench.turn();
+  ASSERT_EQ(bench.store->attempts(key.task)->back().left, (std::vector<bool>{false, true}));
+
+  bench.load();
+  bench.turn();
+  Hello first;
+  first.running = {started[0]};
+  bench.hello("n1", first);
+  Report end;
+  end.ended.push_back({.key = key, .rank = 0, .kind = ProcessEndKind::exited, .code = 1});
+  bench.report("n1", end);
+  EXPECT_FALSE(bench.store->attempts(key.task)->back().ended_at) << "n2 may still run its part";
+  Hello second;
+  second.ended.push_back({.key = key, .rank = 1, .kind = ProcessEndKind::signalled, .code = 15});
+  bench.hello("n2", second);
+  EXPECT_TRUE(bench.store->attempts(key.task)->back().ended_at);
+}
+
+}  // namespace
+}  // namespace slipway::sim
