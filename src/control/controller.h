@@ -132,6 +132,7 @@ class Controller {
 
   // -- for the deterministic simulation: "" or what is broken
   std::string broken_invariant() const;
+  const State& state() const { return state_; }
   std::size_t live_jobs() const { return state_.jobs.size(); }
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// The real controller over a memory store, the real agent logic over made-up machines, and a network that
+// The real controller over a memory store, the real agent logic over simulated nodes, and a network that
 // loses, delays, repeats and reorders. One seed, one history: nothing else may vary.
 #include <array>
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "control/controller.h"
 #include "sim/sim_node.h"
+#include "sim/theme.h"
 #include "store/memory.h"
 
 namespace slipway::sim {
@@ -21,25 +22,28 @@ class World {
  public:
   explicit World(std::uint64_t seed);
 
-  void step();  // something may happen, time goes on, everybody acts
-  void submit(int jobs);
-  void heal();                          // no more faults; every machine is whole
+  void step();                          // people and faults act, time advances, everything reacts
+  void heal();                          // no more faults; every node works
   bool settles_within(Duration limit);  // every acknowledged job ends
   std::string unsettled();              // what still waits, and why
   std::string broken_invariant();
   std::string broken_usage();
-  std::uint64_t digest();
-  std::size_t processes_begun() const { return ledger_.begun.size(); }
-  std::size_t nodes_joined() const { return joined_; }
-  std::size_t nodes_left() const { return left_; }
-  std::size_t evictions() const { return evicted_; }
-  std::size_t start_failures() const { return start_failures_; }
-  std::size_t times_scaled() const { return scaled_; }
-  std::size_t jobs_acknowledged() const { return acknowledged_.size(); }
-
-  Random random;
+  std::uint64_t digest() const { return digest_; }
+  const Tally& tally() const { return tally_; }
 
  private:
+  // -- the service and its provisioner (world.cpp)
+  control::Settings settings() const;
+  void turn();
+  void load_controller();
+  void restart_service();  // at once, as after kill -9
+  void follow_local_nodes(bool have_changed);
+  void add_node(SimNode::Options options, Machine& machine);
+  void shrink_to_nothing();
+  void look_after_nodes();
+  bool is_settled(JobId id);
+
+  // -- the network (network.cpp)
   struct Flight {
     TimePoint at;
     std::uint64_t order;
@@ -48,41 +52,84 @@ class World {
     std::optional<FromAgent> up;
     std::optional<ToAgent> down;
   };
-
-  void maybe_fault();
-  void user_acts();
+  void schedule(Flight flight);
   void send_up(SimNode& node);
   void deliver();
+  void deliver_up(Flight& flight);
+  void deliver_down(Flight& flight);
   void dial();
-  void turn();
-  void crash_controller();
   void break_session(SessionId session);
-  void follow_local_nodes();
-  void schedule(Flight flight);
-  JobSpec random_job();
-  PolicyChange random_policy();
-  void check_events();
-  void check_ended_job(JobId id);
+  void lose_session(SimNode& node);  // without the agent: it has died
+  void break_all_sessions();
 
-  bool faults_ = true;
+  // -- faults (faults.cpp)
+  void maybe_fault();
+  void node_fault(SimNode& node);
+  void change_gpus(SimNode& node);
+
+  // -- people (workload.cpp)
+  void create_pools();
+  PolicyChange random_policy();
+  JobSpec random_job();
+  TaskSpec random_task(const JobSpec& job, std::int64_t index);
+  void draw_gang(TaskSpec& task);
+  void draw_gpus(TaskSpec& task);
+  void submit();
+  void people_act();
+  void act_on_node(const std::string& name);
+
+  // -- invariants (checks.cpp)
+  void check_turn(const control::Outputs& outputs);
+  void check_event(const EventRecord& event);
+  void check_ended_job(JobId id);
+  void check_reads();
+  void count_scheduling();
+  bool is_present(const SimNode& node) const;
+  std::string broken_gpus();
+  std::string broken_attempts();
+
+  bool chance(double probability) { return random_.chance(probability); }
+  std::uint32_t between(std::int64_t low, std::int64_t high) {
+    return static_cast<std::uint32_t>(random_.between(low, high));
+  }
+  Duration between(Duration low, Duration high) {
+    return Duration(random_.between(low.count(), high.count()));
+  }
+  SimNode& any_node();
+  SimNode::Context context() { return {random_, odds_, history_, tally_}; }
+
+  Random random_;
+  Odds odds_;
+  bool faults_ = false;  // until there are pools
   TimePoint now_{std::chrono::hours(1)};
+
   std::unique_ptr<store::MemoryStore> store_;
   std::unique_ptr<control::Controller> controller_;
-  bool degraded_ = false;
+  bool is_read_only_ = false;  // a save failed
+  bool is_stopping_ = false;   // the service was asked to
   TimePoint store_works_at_{};
+
+  Machine machine_;  // the one the service runs on
+  std::uint32_t gpus_ = 0, gpus_per_node_ = 0;
+  std::map<std::string, Machine> machines_;  // of nodes that join
   std::map<std::string, SimNode> nodes_;
+
   std::map<SessionId, std::string> sessions_;
   std::uint64_t session_last_ = 0;
   std::vector<Flight> flights_;
   std::uint64_t flight_last_ = 0;
-  Ledger ledger_;
+  std::map<std::pair<SessionId, bool>, TimePoint> arrives_last_;   // of those that were not late
+  std::map<std::pair<SessionId, bool>, std::uint64_t> delivered_;  // the last one sent of those that arrived
+
+  ProcessHistory history_;
+  Tally tally_;
   std::set<JobId> acknowledged_;
-  std::uint64_t event_seen_ = 0;
-  std::size_t joined_ = 0, left_ = 0;  // nodes of gangs that ran
-  std::size_t evicted_ = 0, start_failures_ = 0, scaled_ = 0;
+  std::uint32_t submitted_ = 0;
+  std::uint64_t turns_ = 0;
   std::set<std::string> ended_once_;
+  std::map<std::string, std::pair<JobId, TimePoint>> reserved_;  // by pool
+  std::set<JobId> limited_;
   std::uint64_t digest_ = 14695981039346656037ULL;
-  int submitted_ = 0;
 };
 
 }  // namespace slipway::sim

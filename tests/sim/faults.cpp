@@ -1,0 +1,65 @@
+// Faults of the store, the service, nodes and GPUs. Those of messages are in network.cpp, those of processes
+// in sim_node.cpp.
+#include "sim/world.h"
+
+namespace slipway::sim {
+
+using namespace std::chrono_literals;
+
+void World::maybe_fault() {
+  if (chance(odds_.store_fails)) {
+    store_->fail_saves(true);
+    store_works_at_ = now_ + between(1ms, 5s);
+  }
+  if (store_works_at_ <= now_) store_->fail_saves(false);
+  if (!is_read_only_ && !is_stopping_ && chance(odds_.service_stops)) {
+    controller_->set_now(now_);
+    controller_->begin_stop();
+    is_stopping_ = true;
+  }
+  if (!nodes_.empty() && chance(odds_.node_fault)) node_fault(any_node());
+}
+
+void World::node_fault(SimNode& node) {
+  double drawn = random_.unit() * (odds_.partition + odds_.agent_dies + odds_.keeper_dies + odds_.reinstall +
+                                   odds_.connection_drops + odds_.gpu_change);
+  const auto is = [&](double weight) { return (drawn -= weight) < 0; };
+  if (is(odds_.partition)) {
+    ++tally_["node.partitioned"];
+    node.partitioned_until = now_ + between(100ms, 10s);
+  } else if (is(odds_.agent_dies)) {
+    ++tally_["agent.killed"];
+    lose_session(node);
+    node.restart_agent(now_);
+  } else if (is(odds_.keeper_dies)) {
+    ++tally_["keeper.killed"];
+    node.kill_keeper(now_);
+  } else if (is(odds_.reinstall)) {
+    ++tally_["node.reinstalled"];
+    lose_session(node);
+    node.reinstall(now_);
+  } else if (is(odds_.connection_drops)) {
+    if (!node.session) return;
+    ++tally_["connection.dropped"];
+    break_session(*node.session);
+  } else {
+    change_gpus(node);
+  }
+}
+
+// A GPU of the node's machine falls off the bus, or is back; the agent looks when it connects again.
+void World::change_gpus(SimNode& node) {
+  if (node.options().gpus.empty()) return;
+  std::set<std::uint32_t>& gone = node.machine().gpus_gone;
+  const std::vector<std::uint32_t>& gpus = node.options().gpus;
+  const std::uint32_t gpu = gpus[between(0, static_cast<std::int64_t>(gpus.size()) - 1)];
+  if (!gone.empty() && chance(0.6)) {
+    ++tally_["gpu.returned"];
+    gone.erase(gone.begin());
+  } else if (gone.insert(gpu).second) {
+    ++tally_["gpu.lost"];
+  }
+  if (node.session) break_session(*node.session);
+}
+
+}  // namespace slipway::sim

@@ -1,0 +1,10 @@
+#pragma once
+// Who calls the control plane in a simulation.
+#include "control/settings.h"
+
+namespace slipway::sim {
+
+inline const control::Caller ana{"ana", "default"};
+inline const control::Caller ben{"ben", "default"};
+
+}  // namespace slipway::sim
