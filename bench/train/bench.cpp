@@ -128,10 +128,10 @@ int reduce(bool shared, std::size_t floats) {
     options.ranks = 2;
     options.master = {"127.0.0.1", port};
     options.floats = floats;
-    options.patience = {std::chrono::seconds(20), nullptr};
+    options.wait_limit = {std::chrono::seconds(20), nullptr};
     options.shared_memory = shared;
-    auto group = Meeting::open(options).and_then(
-        [](const std::unique_ptr<Meeting>& meeting) { return meeting->form(0); });
+    auto group = Rendezvous::open(options).and_then(
+        [](const std::unique_ptr<Rendezvous>& rendezvous) { return rendezvous->form(0); });
     if (!group) return;
     const std::size_t rounds = floats > 1'000'000 ? 30 : 4000;
     std::vector<double> times;

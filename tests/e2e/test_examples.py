@@ -94,7 +94,7 @@ class Quickstart(unittest.TestCase):
             r"epoch .* samples/s",
             r"kill -9 \d+: that was worker 1",
             r"attempt 1 failed, retrying.*rank 2 .* SIGKILL",
-            r"going on from step [1-9]",
+            r"resuming from step [1-9]",
             r"done: 3000 steps.* test accuracy 9\d\.\d\d %",
             r"slipway files get job_2/train outputs/model.slipway --to ",
             r"mlp on synthetic .* accuracy 9\d\.\d\d %",

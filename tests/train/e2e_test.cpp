@@ -29,12 +29,12 @@ std::vector<float> values_in(const std::string& folder) {
 }
 
 // How far a worker has come, by its own words: its files may be long behind on a slow disk, and the run
-// over before they tell.
+// over before they report.
 std::optional<std::uint64_t> last_step(const Process& worker) {
-  const std::string said = worker.said();
-  const std::size_t at = said.rfind(" step ");
+  const std::string output = worker.output();
+  const std::size_t at = output.rfind(" step ");
   if (at == std::string::npos) return std::nullopt;
-  return std::strtoull(said.c_str() + at + 6, nullptr, 10);
+  return std::strtoull(output.c_str() + at + 6, nullptr, 10);
 }
 
 bool reaches(const Process& worker, std::uint64_t step) {
@@ -93,7 +93,7 @@ std::vector<float> undisturbed(const ServerRun& run, std::uint32_t servers, std:
   std::vector<Process> all;
   for (std::uint32_t i = 0; i < servers; ++i) all.push_back(run.start("ps", static_cast<int>(i)));
   for (std::uint32_t i = 0; i < workers; ++i) all.push_back(run.start("worker", static_cast<int>(i)));
-  for (Process& process : all) EXPECT_EQ(process.wait(), 0) << process.said();
+  for (Process& process : all) EXPECT_EQ(process.wait(), 0) << process.output();
   return run.values();
 }
 
@@ -101,60 +101,60 @@ const std::vector<std::string> long_enough = {"--steps",         "2500", "--opti
                                               "--learning-rate", "0.05", "--checkpoint-every", "100steps",
                                               "--hidden",        "64"};
 
-TEST(EndToEnd, ThreeKillsEndWhereTheUndisturbedRunEnds) {
+TEST(EndToEnd, ThreeKillsDoNotChangeTheResult) {
   const Folder folder;
   const ServerRun calm(folder / "calm", 1, 2, long_enough), wild(folder / "wild", 1, 2, long_enough);
   const std::vector<float> expected = undisturbed(calm, 1, 2);
   Process server = wild.start("ps", 0), chief = wild.start("worker", 0), second = wild.start("worker", 1);
-  ASSERT_TRUE(reaches(chief, 300)) << chief.said();
+  ASSERT_TRUE(reaches(chief, 300)) << chief.output();
   second.end();
   second = wild.start("worker", 1);
-  ASSERT_TRUE(reaches(chief, 700)) << second.said();
+  ASSERT_TRUE(reaches(chief, 700)) << second.output();
   // A server that dies before its first checkpoint is on disk gets its values from the chief, but nobody has
   // its optimizer's momentum: until there is one the run stands still.
   chief.signal(SIGSTOP);
   ASSERT_TRUE(eventually([&] { return !CheckpointFolder(wild.checkpoints() + "/ps-0", 1).steps().empty(); }))
-      << server.said();
+      << server.output();
   server.end();
   chief.signal(SIGCONT);
   server = wild.start("ps", 0);
-  ASSERT_TRUE(reaches(chief, 1200)) << server.said();
+  ASSERT_TRUE(reaches(chief, 1200)) << server.output();
   chief.end();
   chief = wild.start("worker", 0);
-  EXPECT_EQ(chief.wait(), 0) << chief.said();
-  EXPECT_EQ(second.wait(), 0) << second.said();
-  EXPECT_EQ(server.wait(), 0) << server.said();
+  EXPECT_EQ(chief.wait(), 0) << chief.output();
+  EXPECT_EQ(second.wait(), 0) << second.output();
+  EXPECT_EQ(server.wait(), 0) << server.output();
   EXPECT_EQ(wild.values(), expected) << "bit for bit";
 }
 
-TEST(EndToEnd, AKilledWorkerOfTwoServersChangesNothing) {
+TEST(EndToEnd, KilledWorkerOfTwoServersDoesNotChangeTheResult) {
   const Folder folder;
   const ServerRun calm(folder / "calm", 2, 2, long_enough), wild(folder / "wild", 2, 2, long_enough);
   const std::vector<float> expected = undisturbed(calm, 2, 2);
   Process a = wild.start("ps", 0), b = wild.start("ps", 1), chief = wild.start("worker", 0),
           second = wild.start("worker", 1);
   for (const std::uint64_t step : {200U, 600U, 1000U}) {
-    ASSERT_TRUE(reaches(chief, step)) << chief.said();
+    ASSERT_TRUE(reaches(chief, step)) << chief.output();
     second.end();
     second = wild.start("worker", 1);
   }
-  for (Process* process : {&chief, &second, &a, &b}) EXPECT_EQ(process->wait(), 0) << process->said();
+  for (Process* process : {&chief, &second, &a, &b}) EXPECT_EQ(process->wait(), 0) << process->output();
   EXPECT_EQ(wild.values(), expected);
 }
 
-TEST(EndToEnd, APreemptedGangGoesOnWhereItStopped) {
+TEST(EndToEnd, PreemptedGangResumesWhereItStopped) {
   const Folder folder;
   const ServerRun calm(folder / "calm", 1, 2, long_enough), stopped(folder / "stopped", 1, 2, long_enough);
   const std::vector<float> expected = undisturbed(calm, 1, 2);
   for (int attempt = 0; attempt < 3; ++attempt) {
     Process server = stopped.start("ps", 0), chief = stopped.start("worker", 0),
             second = stopped.start("worker", 1);
-    ASSERT_TRUE(advances(chief)) << chief.said();
+    ASSERT_TRUE(advances(chief)) << chief.output();
     for (const Process* process : {&server, &chief, &second}) process->signal(SIGTERM);
-    EXPECT_EQ(chief.wait(), 0) << chief.said();
-    EXPECT_EQ(second.wait(), 0) << second.said();
-    EXPECT_EQ(server.wait(), 0) << server.said();
-    EXPECT_NE(chief.said().find("preempted at step"), std::string::npos) << chief.said();
+    EXPECT_EQ(chief.wait(), 0) << chief.output();
+    EXPECT_EQ(second.wait(), 0) << second.output();
+    EXPECT_EQ(server.wait(), 0) << server.output();
+    EXPECT_NE(chief.output().find("preempted at step"), std::string::npos) << chief.output();
   }
   EXPECT_EQ(undisturbed(stopped, 1, 2), expected);
 }
@@ -164,23 +164,23 @@ std::vector<std::string> alone(const std::string& folder, std::vector<std::strin
   return more;
 }
 
-TEST(EndToEnd, ALoneRunSurvivesTermAndKill) {
+TEST(EndToEnd, SingleProcessRunSurvivesTermAndKill) {
   const Folder folder;
   const std::vector<std::string> how = {"--steps", "8000", "--checkpoint-every", "200steps"};
   Process calm(alone(folder / "calm", how), {}, folder / "calm.log");
-  EXPECT_EQ(calm.wait(), 0) << calm.said();
+  EXPECT_EQ(calm.wait(), 0) << calm.output();
   std::vector<std::string> kept = how;
   kept.insert(kept.end(), {"--checkpoint-dir", folder / "c"});
   for (const int signal : {SIGTERM, SIGKILL, SIGTERM}) {
     Process run(alone(folder / "wild", kept), {}, folder / "wild.log");
-    ASSERT_TRUE(advances(run)) << run.said();
+    ASSERT_TRUE(advances(run)) << run.output();
     run.signal(signal);
-    EXPECT_EQ(run.wait(), signal == SIGTERM ? 0 : 128 + SIGKILL) << run.said();
+    EXPECT_EQ(run.wait(), signal == SIGTERM ? 0 : 128 + SIGKILL) << run.output();
   }
   EXPECT_NE(content(folder / "wild.log").find("preempted at step"), std::string::npos);
   Process last(alone(folder / "wild", kept), {}, folder / "wild.log");
-  EXPECT_EQ(last.wait(), 0) << last.said();
-  EXPECT_NE(last.said().find("going on from step"), std::string::npos);
+  EXPECT_EQ(last.wait(), 0) << last.output();
+  EXPECT_NE(last.output().find("resuming from step"), std::string::npos);
   EXPECT_EQ(values_in(folder / "wild"), values_in(folder / "calm")) << "bit for bit";
 }
 
@@ -201,18 +201,18 @@ TEST(EndToEnd, AnAllReduceSurvivesKillsOfEveryRank) {
     };
     const std::uint16_t first_port = free_port();
     Process calm0 = start("calm", 0, first_port), calm1 = start("calm", 1, first_port);
-    EXPECT_EQ(calm0.wait(), 0) << calm0.said();
-    EXPECT_EQ(calm1.wait(), 0) << calm1.said();
+    EXPECT_EQ(calm0.wait(), 0) << calm0.output();
+    EXPECT_EQ(calm1.wait(), 0) << calm1.output();
     const std::uint16_t port = free_port();
     Process zero = start("wild", 0, port), one = start("wild", 1, port);
-    ASSERT_TRUE(reaches(zero, 300)) << zero.said();
+    ASSERT_TRUE(reaches(zero, 300)) << zero.output();
     one.end();
     one = start("wild", 1, port);
-    ASSERT_TRUE(reaches(zero, 900)) << zero.said() << one.said();
+    ASSERT_TRUE(reaches(zero, 900)) << zero.output() << one.output();
     zero.end();
     zero = start("wild", 0, port);
-    EXPECT_EQ(zero.wait(), 0) << zero.said();
-    EXPECT_EQ(one.wait(), 0) << one.said();
+    EXPECT_EQ(zero.wait(), 0) << zero.output();
+    EXPECT_EQ(one.wait(), 0) << one.output();
     EXPECT_EQ(values_in(folder / "wild"), values_in(folder / "calm")) << "bit for bit";
   }
 }
@@ -235,7 +235,7 @@ TEST(EndToEnd, AnAsynchronousRunEndsAndLearns) {
   }
 }
 
-TEST(EndToEnd, APortInUseAndAnAbsentServerAreSaid) {
+TEST(EndToEnd, PortInUseAndUnreachableServerAreReported) {
   const Folder folder;
   const auto listener = listen_on({"127.0.0.1", 0});
   const std::string taken = "127.0.0.1:" + std::to_string(local_port(listener->get()).value());
@@ -243,14 +243,14 @@ TEST(EndToEnd, APortInUseAndAnAbsentServerAreSaid) {
                   "--task_index", "0"},
                  {}, folder / "ps.log");
   EXPECT_EQ(server.wait(), 1);
-  EXPECT_NE(server.said().find("is in use"), std::string::npos) << server.said();
+  EXPECT_NE(server.output().find("is in use"), std::string::npos) << server.output();
   const std::string nobody = "127.0.0.1:" + std::to_string(free_port());
   Process worker({program, "--ps_hosts", nobody, "--worker_hosts", "127.0.0.1:1", "--job_name", "worker",
                   "--task_index", "0", "--data", "synthetic", "--peer-timeout", "200ms"},
                  {}, folder / "worker.log");
   EXPECT_EQ(worker.wait(), 1);
-  EXPECT_NE(worker.said().find("cannot reach parameter server 0 (" + nobody + ")"), std::string::npos)
-      << worker.said();
+  EXPECT_NE(worker.output().find("cannot reach parameter server 0 (" + nobody + ")"), std::string::npos)
+      << worker.output();
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ class Process {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
   // Without what an earlier process wrote to the same log.
-  std::string said() const { return content(log_).substr(log_begins_); }
+  std::string output() const { return content(log_).substr(log_begins_); }
 
  private:
   pid_t pid_ = 0;

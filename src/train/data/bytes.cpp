@@ -73,9 +73,9 @@ Result<std::vector<std::uint8_t>> gunzip(std::span<const std::uint8_t> packed, s
     }
     stream.next_out = out.data() + filled;
     stream.avail_out = static_cast<uInt>(std::min<std::size_t>(out.size() - filled, std::size_t{1} << 30));
-    const uInt room = stream.avail_out;
+    const uInt free = stream.avail_out;
     const int state = inflate(&stream, Z_NO_FLUSH);
-    filled += room - stream.avail_out;
+    filled += free - stream.avail_out;
     if (state == Z_STREAM_END) break;
     if (state == Z_BUF_ERROR ||
         (state == Z_OK && stream.avail_in == 0 && taken == packed.size() && stream.avail_out != 0))

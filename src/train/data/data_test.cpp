@@ -206,7 +206,7 @@ TEST(Order, OneWorkerWithTheGlobalBatchSeesTheSame) {
   }
 }
 
-TEST(FindData, LooksWhereItSaysAndTellsWhatItFound) {
+TEST(FindData, ReportsWhichDataWasFound) {
   const Folder home, packages;
   home.put_mnist("mnist/");
   packages.put_mnist("fashion-mnist/");
@@ -220,7 +220,7 @@ TEST(FindData, LooksWhereItSaysAndTellsWhatItFound) {
   EXPECT_EQ(find_data({.folder = "synthetic", .dataset = ""}, places).value().name, "synthetic");
   const DataPlaces drawn{.home = "synthetic", .packages = packages.path(), .cache = ""};
   EXPECT_EQ(find_data({}, drawn).value().name, "synthetic")
-      << "a wish for drawn digits comes before packages";
+      << "a request for drawn digits comes before packages";
   const auto absent = find_data({.folder = "", .dataset = "cifar10"}, places);
   EXPECT_EQ(absent.error().code, ErrorCode::not_found);
   EXPECT_EQ(find_data({.folder = "", .dataset = "minst"}, places).error().hint, "did you mean mnist?");

@@ -1,5 +1,5 @@
 #pragma once
-// Finds the data a run trains on, and says which it found.
+// Finds the data a run trains on, and reports which it found.
 #include <map>
 #include <string>
 

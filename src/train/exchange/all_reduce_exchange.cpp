@@ -13,14 +13,14 @@ constexpr std::size_t piece_floats = 2048;  // of gradients: with their values t
 
 class AllReduceExchange final : public Exchange {
  public:
-  AllReduceExchange(AllReduceOptions options, std::unique_ptr<Meeting> meeting)
-      : options_(std::move(options)), meeting_(std::move(meeting)) {}
+  AllReduceExchange(AllReduceOptions options, std::unique_ptr<Rendezvous> rendezvous)
+      : options_(std::move(options)), rendezvous_(std::move(rendezvous)) {}
 
   Result<void> join(WorkerState& state) override {
     group_.reset();
-    const Steady::time_point deadline = Steady::now() + options_.patience.timeout;
+    const Steady::time_point deadline = Steady::now() + options_.wait_limit.timeout;
     for (;;) {
-      auto group = meeting_->form(state.step);
+      auto group = rendezvous_->form(state.step);
       if (!group) return fail(group.error());
       group_ = std::move(*group);
       auto shared = group_->share(state.values);
@@ -30,7 +30,7 @@ class AllReduceExchange final : public Exchange {
         return {};
       }
       group_.reset();
-      const bool stopped = options_.patience.stop != nullptr && options_.patience.stop->requested();
+      const bool stopped = options_.wait_limit.stop != nullptr && options_.wait_limit.stop->requested();
       if (shared.error().code != ErrorCode::unavailable || stopped || Steady::now() >= deadline)
         return shared;
     }
@@ -42,8 +42,8 @@ class AllReduceExchange final : public Exchange {
     std::memcpy(group_->own().data(), &report.tail, sizeof report.tail);
     const auto sum = group_->reduce(report.meanwhile);
     if (!sum) return fail(sum.error());
-    std::array<float, piece_floats> room;
-    StepOutcome outcome{.tail = read_tail(sum->from(0, std::span(room).first(tail_floats)).data())};
+    std::array<float, piece_floats> buffer;
+    StepOutcome outcome{.tail = read_tail(sum->from(0, std::span(buffer).first(tail_floats)).data())};
     outcome.finish = outcome.tail.finish > 0;
     outcome.stop = outcome.tail.stop > 0;
     outcome.not_finite = !std::isfinite(outcome.tail.loss);
@@ -51,7 +51,7 @@ class AllReduceExchange final : public Exchange {
     if (outcome.applied) {
       const float samples = static_cast<float>(options_.batch) * static_cast<float>(options_.ranks);
       for (std::size_t at = tail_floats; at < sum->size();) {
-        const std::span<const float> piece = sum->from(at, room);
+        const std::span<const float> piece = sum->from(at, buffer);
         const std::size_t begin = at - tail_floats;
         state.optimizer.apply_part(state.step, 1.0F / samples, begin,
                                    std::span(state.values).subspan(begin, piece.size()), piece);
@@ -64,17 +64,17 @@ class AllReduceExchange final : public Exchange {
 
  private:
   AllReduceOptions options_;
-  std::unique_ptr<Meeting> meeting_;
+  std::unique_ptr<Rendezvous> rendezvous_;
   std::unique_ptr<Group> group_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Exchange>> make_all_reduce_exchange(AllReduceOptions options) {
-  auto meeting = Meeting::open(options);
-  if (!meeting) return fail(meeting.error());
+  auto rendezvous = Rendezvous::open(options);
+  if (!rendezvous) return fail(rendezvous.error());
   return std::unique_ptr<Exchange>(
-      std::make_unique<AllReduceExchange>(std::move(options), std::move(*meeting)));
+      std::make_unique<AllReduceExchange>(std::move(options), std::move(*rendezvous)));
 }
 
 }  // namespace slipway::train

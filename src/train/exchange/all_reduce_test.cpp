@@ -79,7 +79,7 @@ TEST(AllReduce, SeveralMachinesWithSeveralRanksAgree) {
   }
 }
 
-TEST(AllReduce, ARankThatComesBackGetsTheOthersState) {
+TEST(AllReduce, RestartedRankGetsTheStateOfTheOthers) {
   for (const bool shared : {true, false}) {
     SCOPED_TRACE(shared);
     const Address master{"127.0.0.1", free_port()};
@@ -91,7 +91,7 @@ TEST(AllReduce, ARankThatComesBackGetsTheOthersState) {
         auto exchange = make_all_reduce_exchange(ranks_at(master, r, 3, shared));
         results[r] = run_worker(**exchange, spec, r, 50);
       });
-    for (int life = 0; life < 2; ++life) {
+    for (int restart = 0; restart < 2; ++restart) {
       auto exchange = make_all_reduce_exchange(ranks_at(master, 1, 3, shared));
       WorkerState state = fresh(spec);
       ASSERT_TRUE((*exchange)->join(state));
@@ -116,7 +116,7 @@ TEST(AllReduce, RefusesARankOfAnotherModel) {
   Stop stop;
   std::jthread zero([&] {
     AllReduceOptions options = ranks_at(master, 0, 2, true);
-    options.patience = {20s, &stop};
+    options.wait_limit = {20s, &stop};
     auto exchange = make_all_reduce_exchange(options);
     WorkerState state = fresh({});
     EXPECT_FALSE((*exchange)->join(state)) << "nobody fitting came before the stop";
@@ -131,16 +131,16 @@ TEST(AllReduce, RefusesARankOfAnotherModel) {
   stop.request();
 }
 
-TEST(Sum, ComesInPiecesOrWholeWhereItIsReady) {
+TEST(Sum, IsReadInPiecesOrWholeWhenComplete) {
   const std::vector<float> a = {1, 2, 3, 4, 5}, b = {10, 20, 30, 40, 50};
   const Sum sum({a.data(), b.data()}, a.size());
-  std::vector<float> room(2), read;
+  std::vector<float> buffer(2), read;
   for (std::size_t at = 0; at < sum.size(); at = read.size()) {
-    const std::span<const float> piece = sum.from(at, room);
+    const std::span<const float> piece = sum.from(at, buffer);
     read.insert(read.end(), piece.begin(), piece.end());
   }
   EXPECT_EQ(read, (std::vector<float>{11, 22, 33, 44, 55}));
-  const std::span<const float> rest = Sum(std::span(a)).from(1, room);
+  const std::span<const float> rest = Sum(std::span(a)).from(1, buffer);
   EXPECT_EQ(rest.data(), a.data() + 1) << "nothing is copied";
   EXPECT_EQ(rest.size(), 4U);
 }
@@ -159,7 +159,7 @@ TEST(Collective, RingAndHalvingMatchTheReference) {
           peers[i].rank = i;
           peers[i].sockets.resize(n);
           peers[i].names.resize(n, "peer");
-          peers[i].patience = {20s, nullptr};
+          peers[i].wait_limit = {20s, nullptr};
         }
         for (std::uint32_t i = 0; i < n; ++i)
           for (std::uint32_t j = i + 1; j < n; ++j) {
@@ -192,17 +192,17 @@ TEST(Collective, RingAndHalvingMatchTheReference) {
     }
 }
 
-TEST(Collective, ASilentPeerIsNamedAtTheDeadline) {
+TEST(Collective, PeerThatTimesOutIsNamed) {
   int pair[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-  Peers peers{.rank = 0, .sockets = {}, .names = {"rank 0", "rank 1"}, .patience = {100ms, nullptr}};
+  Peers peers{.rank = 0, .sockets = {}, .names = {"rank 0", "rank 1"}, .wait_limit = {100ms, nullptr}};
   peers.sockets.resize(2);
   peers.sockets[1] = Fd(pair[0]);
   const Fd other(pair[1]);
   std::vector<float> values(10);
   const auto done = all_reduce_ring(peers, values);
   ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().what, "rank 1 has been silent for too long");
+  EXPECT_EQ(done.error().what, "rank 1 timed out");
 }
 
 }  // namespace

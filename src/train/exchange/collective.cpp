@@ -29,7 +29,7 @@ Result<void> send_and_receive(Peers& peers, std::uint32_t to, std::span<const fl
   auto* bytes_in = reinterpret_cast<char*>(in.data());
   std::size_t sent = 0, got = 0, held = 0;  // held: bytes in `chunk` not yet added
   const int out_fd = peers.sockets[to].get(), in_fd = peers.sockets[from].get();
-  const Steady::time_point deadline = Steady::now() + peers.patience.timeout;
+  const Steady::time_point deadline = Steady::now() + peers.wait_limit.timeout;
   const auto add_held = [&] {
     const std::size_t whole = held / sizeof(float);
     float* sum = in.data() + got / sizeof(float);
@@ -53,9 +53,9 @@ Result<void> send_and_receive(Peers& peers, std::uint32_t to, std::span<const fl
     }
     if (got < in.size_bytes()) {
       const bool adds = arrival == Arrival::add;
-      const std::size_t room =
+      const std::size_t size_max =
           adds ? std::min(chunk_bytes - held, in.size_bytes() - got - held) : in.size_bytes() - got;
-      const ssize_t came = ::recv(in_fd, adds ? chunk.data() + held : bytes_in + got, room, MSG_DONTWAIT);
+      const ssize_t came = ::recv(in_fd, adds ? chunk.data() + held : bytes_in + got, size_max, MSG_DONTWAIT);
       if (came > 0) {
         moved = true;
         if (adds) {
@@ -72,10 +72,9 @@ Result<void> send_and_receive(Peers& peers, std::uint32_t to, std::span<const fl
     }
     if (moved) continue;
     const Steady::time_point limit =
-        peers.patience.stop != nullptr ? peers.patience.stop->limit(deadline) : deadline;
+        peers.wait_limit.stop != nullptr ? peers.wait_limit.stop->limit(deadline) : deadline;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - Steady::now()).count();
-    if (left <= 0)
-      return fail(lost(peers.names[got < in.size_bytes() ? from : to], "has been silent for too long"));
+    if (left <= 0) return fail(lost(peers.names[got < in.size_bytes() ? from : to], "timed out"));
     pollfd fds[2] = {{sent < out.size_bytes() ? out_fd : -1, POLLOUT, 0},
                      {got < in.size_bytes() ? in_fd : -1, POLLIN, 0}};
     ::poll(fds, 2, static_cast<int>(std::min<long long>(left, 1000)));
@@ -152,11 +151,11 @@ Result<void> all_reduce(Peers& peers, std::span<float> values) {
 Result<void> broadcast(Peers& peers, std::span<float> values, std::uint32_t from) {
   // A chain: every machine passes on what it has; used once per forming of a group, so its latency does not
   // matter.
-  const std::uint32_t n = peers.count(), place = (peers.rank + n - from) % n;
+  const std::uint32_t n = peers.count(), position = (peers.rank + n - from) % n;
   const std::uint32_t before = (peers.rank + n - 1) % n, after = (peers.rank + 1) % n;
-  if (place > 0)
+  if (position > 0)
     if (auto got = send_and_receive(peers, before, {}, before, values, Arrival::replace); !got) return got;
-  if (place + 1 < n)
+  if (position + 1 < n)
     if (auto sent = send_and_receive(peers, after, values, after, {}, Arrival::replace); !sent) return sent;
   return {};
 }

@@ -18,7 +18,7 @@ struct Peers {
   std::uint32_t rank = 0;
   std::vector<Fd> sockets;  // one per peer; the own place is empty
   std::vector<std::string> names;
-  Patience patience{};
+  WaitLimit wait_limit{};
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(sockets.size()); }
 };

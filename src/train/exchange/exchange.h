@@ -43,7 +43,7 @@ class Exchange {
   virtual ~Exchange() = default;
 
   // Brings `state` to where the cluster is: starting values (already in `state`) where it is new, its own
-  // where it runs. Waits for the others as long as patience lasts. Also the way back in after a failed step.
+  // where it runs. Waits for the others up to the wait limit. Also the way back in after a failed step.
   virtual Result<void> join(WorkerState& state) = 0;
 
   // Where the gradients of the coming step are to be written; flat-array floats.
@@ -55,7 +55,7 @@ class Exchange {
 
   // True where checkpoints are the servers' task.
   virtual bool servers_keep_state() const { return false; }
-  // Says farewell, so that the others do not take the silence for a failure. `finished`: the run is over.
+  // Leaves in an orderly way, so that the others do not take it for a failure. `finished`: the run is over.
   virtual void leave(bool finished) { static_cast<void>(finished); }
 };
 
@@ -69,7 +69,7 @@ struct ServersOptions {
   std::uint32_t worker = 0;
   std::vector<Address> servers;
   Compression compression;
-  Patience patience;
+  WaitLimit wait_limit;
 };
 std::unique_ptr<Exchange> make_servers_exchange(ServersOptions options);
 
@@ -82,7 +82,7 @@ struct AllReduceOptions {
   std::uint32_t batch = 100;
   std::uint64_t layout = 0;  // Network::layout_fingerprint: all must agree
   std::size_t floats = 0;
-  Patience patience;
+  WaitLimit wait_limit;
   bool shared_memory = true;  // false: TCP even within a machine
   std::string machine = {};   // which machine this is; empty: find out
 };

@@ -58,8 +58,8 @@ Plan plan_for(std::uint32_t workers, std::uint32_t servers, Mode mode = Mode::sy
 // A parameter server in a thread, on a port of its own that outlives restarts.
 class TestServer {
  public:
-  explicit TestServer(std::uint32_t index, std::string folder = "", Steady::duration silence = 20s)
-      : options_{index, std::move(folder), 3, true, silence} {
+  explicit TestServer(std::uint32_t index, std::string folder = "", Steady::duration timeout = 20s)
+      : options_{index, std::move(folder), 3, true, timeout} {
     start({"127.0.0.1", 0});
   }
   ~TestServer() { end(); }
@@ -133,7 +133,7 @@ TEST(ParameterServer, SynchronousRunsAreExact) {
     }
 }
 
-TEST(ParameterServer, AWorkerThatDiesAndComesBackChangesNothing) {
+TEST(ParameterServer, RestartedWorkerDoesNotChangeTheResult) {
   TestServer a(0), b(1);
   const Plan plan = plan_for(2, 2);
   const std::vector<Address> addresses = {a.address(), b.address()};
@@ -142,7 +142,7 @@ TEST(ParameterServer, AWorkerThatDiesAndComesBackChangesNothing) {
     const auto exchange = worker_of(plan, 0, addresses);
     chief = run_worker(*exchange, plan.optimizer, 0, 60);
   });
-  for (int life = 0; life < 3; ++life) {  // ends without farewell in the middle of a run
+  for (int restart = 0; restart < 3; ++restart) {  // ends without leaving in the middle of a run
     const auto exchange = worker_of(plan, 1, addresses);
     WorkerState state = fresh(plan.optimizer);
     ASSERT_TRUE(exchange->join(state));
@@ -158,7 +158,7 @@ TEST(ParameterServer, AWorkerThatDiesAndComesBackChangesNothing) {
   EXPECT_EQ(last, chief);
 }
 
-TEST(ParameterServer, ADroppedWorkerDoesNotHoldUpTheRest) {
+TEST(ParameterServer, DroppedWorkerDoesNotBlockOthers) {
   TestServer server(0);
   Plan plan = plan_for(2, 1);
   plan.lost = LostWorker::drop;
@@ -178,7 +178,7 @@ TEST(ParameterServer, ADroppedWorkerDoesNotHoldUpTheRest) {
   EXPECT_NE(values, synchronous_reference(plan.optimizer, 2, 30)) << "the tail of the run was one worker's";
 }
 
-TEST(ParameterServer, ARestartedServerGoesOnFromItsCheckpoint) {
+TEST(ParameterServer, RestartedServerResumesFromItsCheckpoint) {
   const Folder folder;
   TestServer a(0, folder.path() + "/ps-0"), b(1, folder.path() + "/ps-1");
   const Plan plan = plan_for(2, 2);
@@ -187,11 +187,11 @@ TEST(ParameterServer, ARestartedServerGoesOnFromItsCheckpoint) {
   std::promise<void> half;
   std::jthread first([&] {
     const auto exchange = worker_of(plan, 0, addresses);
-    bool told = false;
+    bool signalled = false;
     chief = run_worker(
         *exchange, plan.optimizer, 0, 300,
         [&](std::uint64_t step) {
-          if (step >= 100 && !std::exchange(told, true)) half.set_value();
+          if (step >= 100 && !std::exchange(signalled, true)) half.set_value();
         },
         7);
   });
@@ -244,7 +244,7 @@ TEST(ParameterServer, AsynchronousAndStaleRunsApplyEveryPush) {
   }
 }
 
-TEST(ParameterServer, BackupWorkersLetAStepGoOnWithoutTheSlowest) {
+TEST(ParameterServer, BackupWorkersLetAStepCompleteWithoutTheSlowest) {
   TestServer server(0);
   Plan plan = plan_for(3, 1);
   plan.backups = 1;
@@ -267,7 +267,7 @@ TEST(ParameterServer, BackupWorkersLetAStepGoOnWithoutTheSlowest) {
   EXPECT_EQ(server.wait().value().step, 20U);
 }
 
-TEST(ParameterServer, CompressedGradientsStillLeadTheWay) {
+TEST(ParameterServer, CompressedGradientsStillConverge) {
   for (const Compression compression :
        {Compression{Compression::Kind::half}, Compression{Compression::Kind::top, 0.25}}) {
     TestServer server(0);
@@ -281,7 +281,7 @@ TEST(ParameterServer, CompressedGradientsStillLeadTheWay) {
   }
 }
 
-TEST(ParameterServer, RefusesStrangersByName) {
+TEST(ParameterServer, RejectsUnexpectedPeersWithAReason) {
   TestServer server(0);
   const Plan plan = plan_for(2, 1);
   const auto chief = worker_of(plan, 0, {server.address()});
@@ -315,22 +315,22 @@ TEST(ParameterServer, RefusesStrangersByName) {
   ASSERT_TRUE(second->join(state)) << "and the run goes on";
 }
 
-TEST(ParameterServer, ASilentWorkerIsNamed) {
+TEST(ParameterServer, WorkerThatTimesOutIsNamed) {
   TestServer server(0, "", 300ms);
   const Plan plan = plan_for(2, 1);
   const auto chief = worker_of(plan, 0, {server.address()}, {}, 5s);
-  const auto silent = worker_of(plan, 1, {server.address()});
+  const auto stalled = worker_of(plan, 1, {server.address()});
   WorkerState state = fresh(plan.optimizer);
   ASSERT_TRUE(chief->join(state));
-  ASSERT_TRUE(silent->join(state));
+  ASSERT_TRUE(stalled->join(state));
   fill(chief->gradients(0), state, 0);
   EXPECT_FALSE(chief->step(state, {.tail = {.loss = 1, .samples = 2}}));
   const auto report = server.wait();
   ASSERT_FALSE(report);
-  EXPECT_EQ(report.error().what, "worker 1 has been silent for too long");
+  EXPECT_EQ(report.error().what, "worker 1 timed out");
 }
 
-TEST(ParameterServer, ANumberThatIsNoneIsNotApplied) {
+TEST(ParameterServer, NanGradientsAreNotApplied) {
   TestServer server(0);
   const Plan plan = plan_for(1, 1);
   const auto chief = worker_of(plan, 0, {server.address()});
@@ -346,7 +346,7 @@ TEST(ParameterServer, ANumberThatIsNoneIsNotApplied) {
   EXPECT_EQ(state.step, 0U);
 }
 
-TEST(Socket, SaysThatAPortIsInUse) {
+TEST(Socket, ReportsAPortInUse) {
   const auto first = listen_on({"127.0.0.1", 0});
   const std::uint16_t port = local_port(first->get()).value();
   const auto second = listen_on({"127.0.0.1", port});

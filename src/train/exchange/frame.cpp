@@ -45,11 +45,11 @@ std::array<std::uint8_t, frame_bytes> format_frame(const Frame& frame) {
 
 Result<Frame> parse_frame(std::span<const std::uint8_t, frame_bytes> bytes) {
   if (get<std::uint32_t>(&bytes[0]) != magic)
-    return fail(ErrorCode::invalid, "it does not speak Slipway's protocol",
+    return fail(ErrorCode::invalid, "protocol error: it is no process of slipway-train",
                 "check that the address belongs to a process of this run");
   if (get<std::uint16_t>(&bytes[4]) != version)
     return fail(ErrorCode::invalid,
-                fmt::format("it speaks version {} of the protocol, this program version {}",
+                fmt::format("its protocol version is {}, that of this program {}",
                             get<std::uint16_t>(&bytes[4]), version),
                 "run the same slipway-train everywhere");
   if (get<std::uint32_t>(&bytes[36]) != crc32c(bytes.data(), 36))

@@ -1,7 +1,7 @@
 #pragma once
 // The unit of our wire protocol: 40 bytes of header with their own checksum, then `bytes` bytes of payload.
 //
-// A stranger that connects (a port scan, an HTTP client, a process of another version) is told apart by its
+// A stranger that connects (a port scan, an HTTP client, a process of another version) is recognized by its
 // first header and refused by name; it cannot make us allocate, because payload sizes are known beforehand.
 #include <array>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace slipway::train {
 enum class FrameKind : std::uint16_t {
   hello = 1,  // who connects, with its plan as text
   welcome,    // the other side's state as text
-  start,      // the chief gives a server values, or tells it which checkpoint to load
+  start,      // the chief gives a server values, or names the checkpoint to load
   pull,       // asks for values of a step
   values,     // answer to pull and push
   push,       // gradients of a step

@@ -43,23 +43,23 @@ bool number(const std::string& text, T& to) {
 }
 
 Result<void> send_text(int fd, FrameKind kind, std::uint32_t sender, std::string_view text,
-                       const std::string& peer, const Patience& patience) {
+                       const std::string& peer, const WaitLimit& wait_limit) {
   auto header = format_frame({.kind = kind, .sender = sender, .bytes = text.size()});
   iovec parts[2] = {{header.data(), header.size()}, {const_cast<char*>(text.data()), text.size()}};
-  return send_all(fd, parts, peer, patience);
+  return send_all(fd, parts, peer, wait_limit);
 }
 
-Result<std::string> receive_text(int fd, FrameKind kind, const std::string& peer, const Patience& patience,
+Result<std::string> receive_text(int fd, FrameKind kind, const std::string& peer, const WaitLimit& wait_limit,
                                  std::uint32_t* sender = nullptr) {
   std::array<std::uint8_t, frame_bytes> header{};
-  if (auto got = receive_all(fd, header.data(), header.size(), peer, patience); !got)
+  if (auto got = receive_all(fd, header.data(), header.size(), peer, wait_limit); !got)
     return fail(got.error());
   const auto frame = parse_frame(header);
   if (!frame) return fail(frame.error().code, peer + ": " + frame.error().what, frame.error().hint);
   if (frame->bytes > text_max)
     return fail(ErrorCode::too_large, fmt::format("{} announced {} bytes", peer, frame->bytes));
   std::string text(static_cast<std::size_t>(frame->bytes), '\0');
-  if (auto got = receive_all(fd, text.data(), text.size(), peer, patience); !got) return fail(got.error());
+  if (auto got = receive_all(fd, text.data(), text.size(), peer, wait_limit); !got) return fail(got.error());
   if (frame->kind == FrameKind::refuse)
     return fail(ErrorCode::conflict, fmt::format("{} refused this rank: {}", peer, text),
                 "start every rank with the same options");
@@ -144,32 +144,32 @@ GroupTable make_table(const std::vector<Introduction>& introductions, const std:
   return table;
 }
 
-Result<std::unique_ptr<Meeting>> Meeting::open(const AllReduceOptions& options) {
-  std::unique_ptr<Meeting> meeting(new Meeting(options));
+Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const AllReduceOptions& options) {
+  std::unique_ptr<Rendezvous> rendezvous(new Rendezvous(options));
   if (options.rank == 0 && options.ranks > 1) {
     auto listener = listen_on(options.master);
     if (!listener) return fail(listener.error());
-    meeting->master_ = std::move(*listener);
+    rendezvous->master_ = std::move(*listener);
   }
-  return meeting;
+  return rendezvous;
 }
 
 // Rank 0: a hello from every other rank. One that comes twice was started again; the last counts.
-Result<void> Meeting::gather(const Introduction& own, std::vector<Introduction>& all,
-                             std::vector<std::string>& hosts, const Patience& patience) {
-  const Steady::time_point deadline = Steady::now() + patience.timeout;
+Result<void> Rendezvous::gather(const Introduction& own, std::vector<Introduction>& all,
+                                std::vector<std::string>& hosts, const WaitLimit& wait_limit) {
+  const Steady::time_point deadline = Steady::now() + wait_limit.timeout;
   std::uint32_t missing = options_.ranks - 1;
   while (missing > 0) {
     std::string waiting;
     for (std::uint32_t rank = 1; rank < options_.ranks; ++rank)
       if (!controls_[rank]) waiting += (waiting.empty() ? "" : ", ") + rank_name(rank);
-    const Patience left{deadline - Steady::now(), patience.stop};
+    const WaitLimit left{deadline - Steady::now(), wait_limit.stop};
     auto fd = accept_from(master_.get(), waiting, left);
     if (!fd) return fail(fd.error());
     const std::string host = remote_host(fd->get()).value_or("unknown");
     const std::string peer = "a peer at " + host;
-    // A stranger gets a moment, not our whole patience.
-    const Patience brief{std::min<Steady::duration>(left.timeout, std::chrono::seconds(5)), patience.stop};
+    // An unknown peer gets a short timeout, not the whole one.
+    const WaitLimit brief{std::min<Steady::duration>(left.timeout, std::chrono::seconds(5)), wait_limit.stop};
     const auto text = receive_text(fd->get(), FrameKind::hello, peer, brief);
     const auto came = text.and_then([](const std::string& t) { return parse_introduction(t); });
     if (!came) {
@@ -182,7 +182,7 @@ Result<void> Meeting::gather(const Introduction& own, std::vector<Introduction>&
           fmt::format("it is rank {} of {} with model {:016x}, this is a run of {} with {:016x}", came->rank,
                       came->ranks, came->layout, own.ranks, own.layout);
       log::warning("rank0.peer_refused", {{"peer", peer}, {"why", why}});
-      if (auto told = send_text(fd->get(), FrameKind::refuse, 0, why, peer, brief); !told)
+      if (auto sent = send_text(fd->get(), FrameKind::refuse, 0, why, peer, brief); !sent)
         log::debug("rank0.refusal_unsent", {{"peer", peer}});
       continue;
     }
@@ -194,12 +194,12 @@ Result<void> Meeting::gather(const Introduction& own, std::vector<Introduction>&
   return {};
 }
 
-Result<std::unique_ptr<Group>> Meeting::form_once(std::uint64_t step, const Patience& patience) {
+Result<std::unique_ptr<Group>> Rendezvous::form_once(std::uint64_t step, const WaitLimit& wait_limit) {
   const std::uint32_t me = options_.rank, ranks = options_.ranks;
   controls_.clear();
   controls_.resize(ranks);
   if (me != 0) {
-    auto fd = connect_to(options_.master, "rank 0", patience);
+    auto fd = connect_to(options_.master, "rank 0", wait_limit);
     if (!fd) return fail(fd.error());
     controls_[0] = std::move(*fd);
   }
@@ -223,19 +223,19 @@ Result<std::unique_ptr<Group>> Meeting::form_once(std::uint64_t step, const Pati
     std::vector<Introduction> all(ranks);
     std::vector<std::string> hosts(ranks, options_.master.host);
     all[0] = own;
-    if (auto gathered = gather(own, all, hosts, patience); !gathered) return fail(gathered.error());
+    if (auto gathered = gather(own, all, hosts, wait_limit); !gathered) return fail(gathered.error());
     group->table_ = make_table(all, hosts, random_hex(8));
     for (std::uint32_t rank = 1; rank < ranks; ++rank)
       if (auto sent = send_text(controls_[rank].get(), FrameKind::table, 0, format_table(group->table_),
-                                rank_name(rank), patience);
+                                rank_name(rank), wait_limit);
           !sent)
         return fail(sent.error());
   } else {
-    if (auto sent =
-            send_text(controls_[0].get(), FrameKind::hello, me, format_introduction(own), "rank 0", patience);
+    if (auto sent = send_text(controls_[0].get(), FrameKind::hello, me, format_introduction(own), "rank 0",
+                              wait_limit);
         !sent)
       return fail(sent.error());
-    const auto table = receive_text(controls_[0].get(), FrameKind::table, "rank 0", patience)
+    const auto table = receive_text(controls_[0].get(), FrameKind::table, "rank 0", wait_limit)
                            .and_then([](const std::string& text) { return parse_table(text); });
     if (!table) return fail(table.error());
     group->table_ = *table;
@@ -244,13 +244,13 @@ Result<std::unique_ptr<Group>> Meeting::form_once(std::uint64_t step, const Pati
 
   const GroupTable::Member& here = group->table_.members[me];
   const std::vector<std::uint32_t> neighbours = group->table_.ranks_of(here.machine);
-  SharedMemory::Place place{
+  SharedMemory::Layout layout{
       here.local, static_cast<std::uint32_t>(neighbours.size()), tail_floats + options_.floats, {}};
-  for (const std::uint32_t rank : neighbours) place.names.push_back(rank_name(rank));
-  const Patience usual = options_.patience;
+  for (const std::uint32_t rank : neighbours) layout.names.push_back(rank_name(rank));
+  const WaitLimit usual = options_.wait_limit;
   SharedMemory::Ticket ticket;
-  if (place.ranks > 1 && here.local == 0) {
-    auto memory = SharedMemory::create(place, usual, ticket);
+  if (layout.ranks > 1 && here.local == 0) {
+    auto memory = SharedMemory::create(layout, usual, ticket);
     if (!memory) return fail(memory.error());
     group->memory_ = std::move(*memory);
   }
@@ -261,7 +261,7 @@ Result<std::unique_ptr<Group>> Meeting::form_once(std::uint64_t step, const Pati
   if (me == 0) {
     tickets[0] = own_ticket;
     for (std::uint32_t rank = 1; rank < ranks; ++rank) {
-      auto text = receive_text(controls_[rank].get(), FrameKind::ready, rank_name(rank), patience);
+      auto text = receive_text(controls_[rank].get(), FrameKind::ready, rank_name(rank), wait_limit);
       if (!text) return fail(text.error());
       tickets[rank] = *text;
     }
@@ -269,56 +269,56 @@ Result<std::unique_ptr<Group>> Meeting::form_once(std::uint64_t step, const Pati
     for (const std::string& text : tickets) joined += text + " ";
     for (std::uint32_t rank = 1; rank < ranks; ++rank)
       if (auto sent =
-              send_text(controls_[rank].get(), FrameKind::ready, 0, joined, rank_name(rank), patience);
+              send_text(controls_[rank].get(), FrameKind::ready, 0, joined, rank_name(rank), wait_limit);
           !sent)
         return fail(sent.error());
   } else {
-    if (auto sent = send_text(controls_[0].get(), FrameKind::ready, me, own_ticket, "rank 0", patience);
+    if (auto sent = send_text(controls_[0].get(), FrameKind::ready, me, own_ticket, "rank 0", wait_limit);
         !sent)
       return fail(sent.error());
-    const auto text = receive_text(controls_[0].get(), FrameKind::ready, "rank 0", patience);
+    const auto text = receive_text(controls_[0].get(), FrameKind::ready, "rank 0", wait_limit);
     if (!text) return fail(text.error());
     const std::vector<std::string> words = words_of(*text);
     const std::size_t at = neighbours[0] * 2;
     if (at + 1 >= words.size() || !number(words[at], ticket.pid) || !number(words[at + 1], ticket.fd))
       return fail(ErrorCode::invalid, "rank 0 sent tickets that make no sense");
   }
-  if (place.ranks > 1 && here.local != 0) {
-    auto memory = SharedMemory::open(place, usual, ticket);
+  if (layout.ranks > 1 && here.local != 0) {
+    auto memory = SharedMemory::open(layout, usual, ticket);
     if (!memory) return fail(memory.error());
     group->memory_ = std::move(*memory);
   }
   if (!group->memory_) group->alone_.resize(tail_floats + options_.floats);
   if (group->table_.machines() > 1 && here.local == 0)
-    if (auto connected = connect_machines(*group, patience); !connected) return fail(connected.error());
+    if (auto connected = connect_machines(*group, wait_limit); !connected) return fail(connected.error());
   return group;
 }
 
 // The first ranks of all machines, each with each: the later one connects.
-Result<void> Meeting::connect_machines(Group& group, const Patience& patience) {
+Result<void> Rendezvous::connect_machines(Group& group, const WaitLimit& wait_limit) {
   const GroupTable& table = group.table_;
   Peers& peers = group.peers_;
   peers.rank = table.members[options_.rank].machine;
   peers.sockets.resize(table.machines());
-  peers.patience = options_.patience;
+  peers.wait_limit = options_.wait_limit;
   for (std::uint32_t machine = 0; machine < table.machines(); ++machine)
     peers.names.push_back(rank_name(table.ranks_of(machine)[0]));
   for (std::uint32_t machine = 0; machine < peers.rank; ++machine) {
     const Address& address = table.members[table.ranks_of(machine)[0]].address;
-    auto fd = connect_to(address, peers.names[machine], patience);
+    auto fd = connect_to(address, peers.names[machine], wait_limit);
     if (!fd) return fail(fd.error());
-    if (auto sent =
-            send_text(fd->get(), FrameKind::hello, peers.rank, table.session, peers.names[machine], patience);
+    if (auto sent = send_text(fd->get(), FrameKind::hello, peers.rank, table.session, peers.names[machine],
+                              wait_limit);
         !sent)
       return sent;
     peers.sockets[machine] = std::move(*fd);
   }
   for (std::uint32_t missing = table.machines() - peers.rank - 1; missing > 0;) {
-    auto fd = accept_from(data_.get(), "another machine's rank", patience);
+    auto fd = accept_from(data_.get(), "another machine's rank", wait_limit);
     if (!fd) return fail(fd.error());
     std::uint32_t machine = 0;
-    const auto session = receive_text(fd->get(), FrameKind::hello, "a peer", patience, &machine);
-    // Left over from an earlier meeting, or a stranger.
+    const auto session = receive_text(fd->get(), FrameKind::hello, "a peer", wait_limit, &machine);
+    // Left over from an earlier rendezvous, or a stranger.
     if (!session || *session != table.session || machine <= peers.rank || machine >= table.machines())
       continue;
     if (!peers.sockets[machine]) --missing;
@@ -327,15 +327,15 @@ Result<void> Meeting::connect_machines(Group& group, const Patience& patience) {
   return {};
 }
 
-Result<std::unique_ptr<Group>> Meeting::form(std::uint64_t step) {
-  const Steady::time_point deadline = Steady::now() + options_.patience.timeout;
+Result<std::unique_ptr<Group>> Rendezvous::form(std::uint64_t step) {
+  const Steady::time_point deadline = Steady::now() + options_.wait_limit.timeout;
   for (;;) {
-    const Patience left{std::max<Steady::duration>(deadline - Steady::now(), std::chrono::milliseconds(1)),
-                        options_.patience.stop};
+    const WaitLimit left{std::max<Steady::duration>(deadline - Steady::now(), std::chrono::milliseconds(1)),
+                         options_.wait_limit.stop};
     auto group = form_once(step, left);
     if (group) return group;
     // A rank that died while we were meeting: all meet again, as long as there is time.
-    const bool stopped = options_.patience.stop != nullptr && options_.patience.stop->requested();
+    const bool stopped = options_.wait_limit.stop != nullptr && options_.wait_limit.stop->requested();
     if (group.error().code != ErrorCode::unavailable || stopped || Steady::now() >= deadline) return group;
     log::debug("group.meets_again", {{"why", group.error().what}});
   }

@@ -1,9 +1,9 @@
 #pragma once
 // How the ranks of an all-reduce meet, and the group they form.
 //
-// Rank 0 listens at the master address. Every rank says hello with its step and its machine; when all are
+// Rank 0 listens at the master address. Every rank sends its step and its machine; when all are
 // there rank 0 sends everyone the table: who is on which machine, whose state is newest. Ranks of one machine
-// share memory, the first of each machine speaks TCP with the others' first. A group lives until a rank is
+// share memory, the first of each machine talks TCP with the others' first. A group lasts until a rank is
 // lost; then all meet again.
 #include <cstdint>
 #include <map>
@@ -34,7 +34,7 @@ struct GroupTable {
     std::uint32_t machine = 0, local = 0;  // which machine, and which of the ranks there
     Address address;
   };
-  std::string session;       // tells this meeting from earlier ones
+  std::string session;       // distinguishes this rendezvous from earlier ones
   std::uint32_t source = 0;  // the rank whose state all take
   std::uint64_t step = 0;    // and its step
   std::vector<Member> members;
@@ -59,7 +59,7 @@ class Group {
   const GroupTable& table() const { return table_; }
 
  private:
-  friend class Meeting;
+  friend class Rendezvous;
   Group() = default;
   static Result<void> reduce_between(void* group, std::span<float> sum);
   static Result<void> share_between(void* group, std::span<float> values);
@@ -71,18 +71,18 @@ class Group {
   Flat alone_;                            // this rank's array when nothing is shared
 };
 
-class Meeting {  // what stays between two groups: the listening sockets
+class Rendezvous {  // what stays between two groups: the listening sockets
  public:
-  static Result<std::unique_ptr<Meeting>> open(const AllReduceOptions& options);
-  // Waits for all ranks, within the patience.
+  static Result<std::unique_ptr<Rendezvous>> open(const AllReduceOptions& options);
+  // Waits for all ranks, within the limit.
   Result<std::unique_ptr<Group>> form(std::uint64_t step);
 
  private:
-  explicit Meeting(const AllReduceOptions& options) : options_(options) {}
-  Result<std::unique_ptr<Group>> form_once(std::uint64_t step, const Patience& patience);
+  explicit Rendezvous(const AllReduceOptions& options) : options_(options) {}
+  Result<std::unique_ptr<Group>> form_once(std::uint64_t step, const WaitLimit& wait_limit);
   Result<void> gather(const Introduction& own, std::vector<Introduction>& all,
-                      std::vector<std::string>& hosts, const Patience& patience);
-  Result<void> connect_machines(Group& group, const Patience& patience);
+                      std::vector<std::string>& hosts, const WaitLimit& wait_limit);
+  Result<void> connect_machines(Group& group, const WaitLimit& wait_limit);
 
   AllReduceOptions options_;
   Fd master_;                 // rank 0 only

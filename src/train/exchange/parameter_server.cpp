@@ -51,7 +51,7 @@ class Server {
   void finish_step_if_complete();
   void release_stale();
   void save();
-  Result<void> check_silence();
+  Result<void> check_worker_timeouts();
   bool is_over() const;
   int poll_timeout() const;
   CheckpointInfo info() const;
@@ -136,7 +136,7 @@ Result<void> Server::on_frame(ServerConnection& connection) {
       case FrameKind::hello: return connection.expect(64 * 1024);
       case FrameKind::start:
       case FrameKind::push: {
-        if (connection.worker() < 0) return fail(ErrorCode::invalid, "it spoke before saying hello");
+        if (connection.worker() < 0) return fail(ErrorCode::invalid, "it sent a request before its hello");
         const std::size_t plain = size_of(slice_) * sizeof(float);
         const std::size_t most = sizeof(Tail) + std::max(plain, top_bytes_max(size_of(slice_)));
         const bool straight = frame.kind == FrameKind::push && (frame.flags & (flag_half | flag_top)) == 0 &&
@@ -177,7 +177,7 @@ Result<void> Server::on_hello(ServerConnection& connection) {
   if (!plan) return fail(plan.error());
   const std::uint32_t index = connection.frame().sender;
   if (index >= plan->workers)
-    return fail(ErrorCode::invalid, fmt::format("it says it is worker {} of {}", index, plan->workers));
+    return fail(ErrorCode::invalid, fmt::format("it claims to be worker {} of {}", index, plan->workers));
   if (options_.index >= plan->servers)
     return fail(ErrorCode::invalid,
                 fmt::format("it knows {} servers and this is server {}", plan->servers, options_.index));
@@ -252,7 +252,7 @@ Result<void> Server::on_start(ServerConnection& connection) {
 }
 
 Result<void> Server::on_pull(ServerConnection& connection) {
-  if (connection.worker() < 0) return fail(ErrorCode::invalid, "it spoke before saying hello");
+  if (connection.worker() < 0) return fail(ErrorCode::invalid, "it sent a request before its hello");
   Worker& worker = workers_[static_cast<std::size_t>(connection.worker())];
   const std::uint64_t wanted = connection.frame().step;
   if (!ready_) {
@@ -291,7 +291,7 @@ Result<void> Server::on_push(ServerConnection& connection) {
     }
   }
   worker.wants_reply = true;
-  if (!ready_) return {};  // answered when the chief has started us; the gradients are of another life
+  if (!ready_) return {};  // answered when the chief has started us; the gradients are of an earlier run
   const Tail tail = read_tail(worker.gradients.data());
   const bool chief = connection.worker() == 0;
   if (chief && (frame.flags & flag_finish) != 0) {
@@ -422,23 +422,22 @@ bool Server::is_over() const {
 }
 
 // A worker that holds everyone up and neither sends nor comes back ends the run with its name.
-Result<void> Server::check_silence() {
-  if (finished_ || Steady::now() - progress_at_ < options_.silence_max) return {};
+Result<void> Server::check_worker_timeouts() {
+  if (finished_ || Steady::now() - progress_at_ < options_.worker_timeout) return {};
   if (!plan_) return fail(lost("worker 0", "has never come"));
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const Worker& worker = workers_[i];
     if (worker.pushed || worker.wants_reply) continue;
     if (plan_->mode != Mode::sync && worker.connection == nullptr && worker.has_come) continue;
-    return fail(lost(fmt::format("worker {}", i), !worker.has_come ? "has never come"
-                                                  : worker.connection == nullptr
-                                                      ? "has not come back"
-                                                      : "has been silent for too long"));
+    return fail(lost(fmt::format("worker {}", i), !worker.has_come               ? "has never come"
+                                                  : worker.connection == nullptr ? "has not come back"
+                                                                                 : "timed out"));
   }
   return {};
 }
 
 int Server::poll_timeout() const {
-  const Steady::time_point due = stop_.limit(progress_at_ + options_.silence_max);
+  const Steady::time_point due = stop_.limit(progress_at_ + options_.worker_timeout);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - Steady::now()).count();
   return static_cast<int>(std::clamp<long long>(left, 1, 1000));
 }
@@ -464,7 +463,7 @@ Result<ServerReport> Server::run() {
     }
     connections_.remove_if([](const ServerConnection& gone) { return gone.closed(); });
     if (fds[0].revents != 0) accept();
-    if (auto heard = check_silence(); !heard) return fail(heard.error());
+    if (auto heard = check_worker_timeouts(); !heard) return fail(heard.error());
   }
   if (writer_ && ready_) {
     if (auto before = writer_->finish(); !before) return fail(before.error());

@@ -26,8 +26,8 @@ struct ServerOptions {
   std::uint32_t index = 0;
   std::string checkpoint_folder;  // empty: nothing is kept
   int checkpoints_kept = 3;
-  bool resume = true;                                       // offer what is in the folder
-  Steady::duration silence_max = std::chrono::seconds(60);  // of a worker everyone waits for
+  bool resume = true;                                          // offer what is in the folder
+  Steady::duration worker_timeout = std::chrono::seconds(60);  // of a worker everyone waits for
 };
 
 struct ServerReport {

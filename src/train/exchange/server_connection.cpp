@@ -14,7 +14,7 @@ namespace slipway::train {
 
 Result<bool> ServerConnection::receive() {
   for (;;) {
-    if (state_ == State::header_done) return true;  // not yet told where the payload goes
+    if (state_ == State::header_done) return true;  // the payload's destination is not known yet
     const bool in_header = state_ == State::header;
     const std::size_t owed = in_header ? frame_bytes : static_cast<std::size_t>(frame_.bytes);
     if (got_ == owed) {

@@ -85,7 +85,7 @@ Result<void> ServersExchange::send(Server& server, Frame frame, std::span<iovec>
   auto header = format_frame(frame);
   std::vector<iovec> parts = {{header.data(), header.size()}};
   parts.insert(parts.end(), payload.begin(), payload.end());
-  return send_all(server.fd.get(), parts, server.name, options_.patience);
+  return send_all(server.fd.get(), parts, server.name, options_.wait_limit);
 }
 
 Result<void> ServersExchange::send_text(Server& server, Frame frame, std::string_view text) {
@@ -95,14 +95,15 @@ Result<void> ServersExchange::send_text(Server& server, Frame frame, std::string
 
 Result<Frame> ServersExchange::receive(Server& server) {
   std::array<std::uint8_t, frame_bytes> header{};
-  if (auto got = receive_all(server.fd.get(), header.data(), header.size(), server.name, options_.patience);
+  if (auto got = receive_all(server.fd.get(), header.data(), header.size(), server.name, options_.wait_limit);
       !got)
     return fail(got.error());
   auto frame = parse_frame(header);
   if (!frame) return fail(frame.error().code, server.name + ": " + frame.error().what, frame.error().hint);
   if (frame->kind == FrameKind::refuse && frame->bytes <= 64 * 1024) {
     std::string why(static_cast<std::size_t>(frame->bytes), '\0');
-    if (auto got = receive_all(server.fd.get(), why.data(), why.size(), server.name, options_.patience); !got)
+    if (auto got = receive_all(server.fd.get(), why.data(), why.size(), server.name, options_.wait_limit);
+        !got)
       return fail(got.error());
     const std::size_t line = std::min(why.find('\n'), why.size());
     return fail(ErrorCode::conflict,
@@ -118,7 +119,8 @@ Result<Welcome> ServersExchange::receive_welcome(Server& server) {
   if (frame->kind != FrameKind::welcome || frame->bytes > 64 * 1024)
     return fail(ErrorCode::invalid, server.name + " did not answer with a welcome");
   std::string text(static_cast<std::size_t>(frame->bytes), '\0');
-  if (auto got = receive_all(server.fd.get(), text.data(), text.size(), server.name, options_.patience); !got)
+  if (auto got = receive_all(server.fd.get(), text.data(), text.size(), server.name, options_.wait_limit);
+      !got)
     return fail(got.error());
   Welcome welcome{(frame->flags & flag_ready) != 0, frame->step, {}};
   for (std::size_t at = text.find(' '); at < text.size(); at = text.find(' ', at)) {
@@ -136,17 +138,17 @@ Result<Frame> ServersExchange::receive_values(Server& server, Tail& tail) {
   const std::size_t size = (server.slice.end - server.slice.begin) * sizeof(float);
   if (frame->kind != FrameKind::values || frame->bytes != sizeof tail + size)
     return fail(ErrorCode::invalid, server.name + " did not answer with values of this model");
-  auto got = receive_all(server.fd.get(), &tail, sizeof tail, server.name, options_.patience);
+  auto got = receive_all(server.fd.get(), &tail, sizeof tail, server.name, options_.wait_limit);
   if (got)
     got = receive_all(server.fd.get(), incoming_.data() + server.slice.begin, size, server.name,
-                      options_.patience);
+                      options_.wait_limit);
   if (!got) return fail(got.error());
   return frame;
 }
 
 Result<Welcome> ServersExchange::introduce(Server& server) {
   const auto index = static_cast<std::size_t>(&server - servers_.data());
-  auto fd = connect_to(options_.servers[index], server.name, options_.patience);
+  auto fd = connect_to(options_.servers[index], server.name, options_.wait_limit);
   if (!fd) return fail(fd.error());
   server.fd = std::move(*fd);
   if (auto sent = send_text(server, {.kind = FrameKind::hello}, plan_text_); !sent) return fail(sent.error());
@@ -243,7 +245,7 @@ Result<void> ServersExchange::start_each(WorkerState& state, std::vector<Welcome
 }
 
 Result<void> ServersExchange::pull_all(WorkerState& state) {
-  const Steady::time_point deadline = Steady::now() + options_.patience.timeout;
+  const Steady::time_point deadline = Steady::now() + options_.wait_limit.timeout;
   for (auto wait = std::chrono::milliseconds(1);; wait = std::min(wait * 2, std::chrono::milliseconds(50))) {
     std::uint64_t lowest = any_step, highest = 0;
     std::vector<std::uint64_t> steps;
@@ -276,7 +278,7 @@ Result<void> ServersExchange::pull_all(WorkerState& state) {
       return {};
     }
     if (Steady::now() >= deadline ||
-        (options_.patience.stop != nullptr && options_.patience.stop->requested()))
+        (options_.wait_limit.stop != nullptr && options_.wait_limit.stop->requested()))
       return fail(
           lost("the chief, worker 0,",
                fmt::format("has not brought the servers together (steps {} to {})", lowest, highest)));
@@ -288,10 +290,10 @@ Result<void> ServersExchange::pull_all(WorkerState& state) {
 // A server that has just died may still take connections, and one that is starting may drop them: as long as
 // there is time, a peer that goes away while we join is tried again.
 Result<void> ServersExchange::join(WorkerState& state) {
-  const Steady::time_point deadline = Steady::now() + options_.patience.timeout;
+  const Steady::time_point deadline = Steady::now() + options_.wait_limit.timeout;
   for (;;) {
     auto joined = join_once(state);
-    const bool stopped = options_.patience.stop != nullptr && options_.patience.stop->requested();
+    const bool stopped = options_.wait_limit.stop != nullptr && options_.wait_limit.stop->requested();
     if (joined || joined.error().code != ErrorCode::unavailable || stopped || Steady::now() >= deadline)
       return joined;
     std::this_thread::sleep_for(std::chrono::milliseconds(1) +
@@ -363,7 +365,7 @@ Result<StepOutcome> ServersExchange::step(WorkerState& state, const StepReport& 
 void ServersExchange::leave(bool finished) {
   for (Server& server : servers_) {
     if (!server.fd) continue;
-    // A server that is gone already needs no farewell.
+    // A server that is gone already needs no notice.
     static_cast<void>(
         send_text(server, {.kind = FrameKind::bye, .flags = finished ? std::uint32_t{flag_finish} : 0}, ""));
     server.fd.reset();

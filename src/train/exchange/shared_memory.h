@@ -24,7 +24,7 @@ namespace slipway::train {
 
 class SharedMemory {
  public:
-  struct Place {
+  struct Layout {
     std::uint32_t rank, ranks;  // within this machine
     std::size_t floats;
     std::vector<std::string> names;  // of the ranks, for messages
@@ -33,8 +33,8 @@ class SharedMemory {
     int pid = 0, fd = 0;
   };
 
-  static Result<std::unique_ptr<SharedMemory>> create(Place place, Patience patience, Ticket& ticket);
-  static Result<std::unique_ptr<SharedMemory>> open(Place place, Patience patience, Ticket ticket);
+  static Result<std::unique_ptr<SharedMemory>> create(Layout layout, WaitLimit wait_limit, Ticket& ticket);
+  static Result<std::unique_ptr<SharedMemory>> open(Layout layout, WaitLimit wait_limit, Ticket ticket);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
@@ -53,7 +53,7 @@ class SharedMemory {
 
  private:
   struct Header;
-  SharedMemory(Place place, Patience patience, Fd fd);
+  SharedMemory(Layout layout, WaitLimit wait_limit, Fd fd);
   Result<void> map(bool fresh);
   Result<void> watch_neighbours();
   Result<void> barrier(const std::function<void()>& meanwhile = nullptr);
@@ -61,8 +61,8 @@ class SharedMemory {
   std::span<float> gradients(std::uint32_t rank, std::uint64_t turn);
   std::span<float> shared_sum();
 
-  Place place_;
-  Patience patience_;
+  Layout layout_;
+  WaitLimit wait_limit_;
   Fd fd_;
   std::chrono::microseconds look_first_;
   Header* header_ = nullptr;

@@ -143,13 +143,12 @@ Result<void> wait_for(int fd, short events, const std::string& peer, Steady::tim
     if (ready < 0 && errno != EINTR) return fail(system_error("cannot wait for " + peer, errno));
     if (ready > 0 && fds[0].revents != 0) return {};
     if (Steady::now() >= limit)
-      return fail(lost(peer, stopping ? "did not answer before this process had to stop"
-                                      : "has been silent for too long"));
+      return fail(lost(peer, stopping ? "did not answer before this process had to stop" : "timed out"));
   }
 }
 
-Result<Fd> connect_to(const Address& address, const std::string& peer, const Patience& patience) {
-  const Steady::time_point deadline = Steady::now() + patience.timeout;
+Result<Fd> connect_to(const Address& address, const std::string& peer, const WaitLimit& wait_limit) {
+  const Steady::time_point deadline = Steady::now() + wait_limit.timeout;
   auto wait = std::chrono::milliseconds(2);
   int error = 0;
   do {
@@ -157,26 +156,26 @@ Result<Fd> connect_to(const Address& address, const std::string& peer, const Pat
     if (auto found = resolve(address, false)) {
       for (const addrinfo* where = found->get(); where != nullptr; where = where->ai_next) {
         Fd fd;
-        error = connect_once(*where, deadline, patience.stop, fd);
+        error = connect_once(*where, deadline, wait_limit.stop, fd);
         if (error == 0) return fd;
       }
     } else if (Steady::now() + wait >= deadline) {
       return fail(found.error());
     }
-    if (patience.stop != nullptr && patience.stop->requested()) break;
-    pollfd stop{patience.stop != nullptr ? patience.stop->fd() : -1, POLLIN, 0};
+    if (wait_limit.stop != nullptr && wait_limit.stop->requested()) break;
+    pollfd stop{wait_limit.stop != nullptr ? wait_limit.stop->fd() : -1, POLLIN, 0};
     ::poll(&stop, 1, static_cast<int>(wait.count()));  // the pause between tries, ended early by a stop
     wait = std::min(wait * 2, std::chrono::milliseconds(100));
   } while (Steady::now() < deadline);
   return fail(ErrorCode::unavailable,
               fmt::format("cannot reach {} at {} within {}: {}", peer, to_string(address),
-                          format_duration(std::chrono::duration_cast<Duration>(patience.timeout)),
+                          format_duration(std::chrono::duration_cast<Duration>(wait_limit.timeout)),
                           std::strerror(error)),
               "check that it was started and that its address is right");
 }
 
-Result<Fd> accept_from(int listener, const std::string& waiting_for, const Patience& patience) {
-  const Steady::time_point deadline = Steady::now() + patience.timeout;
+Result<Fd> accept_from(int listener, const std::string& waiting_for, const WaitLimit& wait_limit) {
+  const Steady::time_point deadline = Steady::now() + wait_limit.timeout;
   for (;;) {
     Fd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
@@ -185,13 +184,13 @@ Result<Fd> accept_from(int listener, const std::string& waiting_for, const Patie
     }
     if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
       return fail(system_error("cannot accept", errno));
-    if (auto ready = wait_for(listener, POLLIN, waiting_for, deadline, patience.stop); !ready)
+    if (auto ready = wait_for(listener, POLLIN, waiting_for, deadline, wait_limit.stop); !ready)
       return fail(ready.error());
   }
 }
 
-Result<void> send_all(int fd, std::span<iovec> parts, const std::string& peer, const Patience& patience) {
-  const Steady::time_point deadline = Steady::now() + patience.timeout;
+Result<void> send_all(int fd, std::span<iovec> parts, const std::string& peer, const WaitLimit& wait_limit) {
+  const Steady::time_point deadline = Steady::now() + wait_limit.timeout;
   while (!parts.empty()) {
     msghdr message{};
     message.msg_iov = parts.data();
@@ -199,7 +198,7 @@ Result<void> send_all(int fd, std::span<iovec> parts, const std::string& peer, c
     const ssize_t put = ::sendmsg(fd, &message, MSG_NOSIGNAL);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0 && errno == EAGAIN) {
-      if (auto ready = wait_for(fd, POLLOUT, peer, deadline, patience.stop); !ready) return ready;
+      if (auto ready = wait_for(fd, POLLOUT, peer, deadline, wait_limit.stop); !ready) return ready;
       continue;
     }
     if (put < 0) return fail(lost(peer, fmt::format("is gone: {}", std::strerror(errno))));
@@ -217,9 +216,9 @@ Result<void> send_all(int fd, std::span<iovec> parts, const std::string& peer, c
 }
 
 Result<void> receive_all(int fd, void* to, std::size_t size, const std::string& peer,
-                         const Patience& patience) {
+                         const WaitLimit& wait_limit) {
   auto* bytes = static_cast<char*>(to);
-  Steady::time_point deadline = Steady::now() + patience.timeout;
+  Steady::time_point deadline = Steady::now() + wait_limit.timeout;
   while (size > 0) {
     const ssize_t got = ::recv(fd, bytes, size, 0);
     if (got > 0) {
@@ -230,7 +229,7 @@ Result<void> receive_all(int fd, void* to, std::size_t size, const std::string& 
     if (got == 0) return fail(lost(peer, "closed the connection"));
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return fail(lost(peer, fmt::format("is gone: {}", std::strerror(errno))));
-    if (auto ready = wait_for(fd, POLLIN, peer, deadline, patience.stop); !ready) return ready;
+    if (auto ready = wait_for(fd, POLLIN, peer, deadline, wait_limit.stop); !ready) return ready;
   }
   return {};
 }

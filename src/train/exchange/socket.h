@@ -29,20 +29,20 @@ Result<std::uint16_t> local_port(int fd);
 Result<std::string> remote_host(int fd);
 
 // Waits of one process: until when, and what can cut them short.
-struct Patience {
+struct WaitLimit {
   Steady::duration timeout;
   const Stop* stop = nullptr;
 };
 
 // Tries again until it works, the time-out passes or a stop is requested. `peer` is for messages.
-Result<Fd> connect_to(const Address& address, const std::string& peer, const Patience& patience);
+Result<Fd> connect_to(const Address& address, const std::string& peer, const WaitLimit& wait_limit);
 // The next connection, without delay of small frames.
-Result<Fd> accept_from(int listener, const std::string& waiting_for, const Patience& patience);
+Result<Fd> accept_from(int listener, const std::string& waiting_for, const WaitLimit& wait_limit);
 
-// All of it, or why not. The sockets are non-blocking; EOF is `unavailable`, as is silence.
-Result<void> send_all(int fd, std::span<iovec> parts, const std::string& peer, const Patience& patience);
+// All of it, or why not. The sockets are non-blocking; EOF and a timeout are `unavailable`.
+Result<void> send_all(int fd, std::span<iovec> parts, const std::string& peer, const WaitLimit& wait_limit);
 Result<void> receive_all(int fd, void* to, std::size_t size, const std::string& peer,
-                         const Patience& patience);
+                         const WaitLimit& wait_limit);
 
 // Waits for `events` on fd. Error `unavailable` when the time is up.
 Result<void> wait_for(int fd, short events, const std::string& peer, Steady::time_point deadline,

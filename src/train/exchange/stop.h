@@ -1,5 +1,5 @@
 #pragma once
-// The wish to end, from a signal or another thread, in a form that waits can watch.
+// A stop request, from a signal or another thread, in a form that waits can watch.
 #include <atomic>
 #include <chrono>
 

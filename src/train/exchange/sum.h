@@ -16,9 +16,9 @@ class Sum {
   explicit Sum(std::span<const float> ready) : arrays_{ready.data()}, size_(ready.size()) {}
 
   std::size_t size() const { return size_; }
-  // The sum from `begin` on: what fits into `room`, where it is put, or all of it where it was added up
+  // The sum from `begin` on: what fits into `buffer`, where it is put, or all of it where it was added up
   // already.
-  std::span<const float> from(std::size_t begin, std::span<float> room) const;
+  std::span<const float> from(std::size_t begin, std::span<float> buffer) const;
 
  private:
   std::vector<const float*> arrays_;

@@ -186,7 +186,7 @@ TEST(Kernels, OptimizersMatchTheReference) {
     }
 }
 
-TEST(Kernels, AnOptimizerMayWorkInParts) {
+TEST(Kernels, OptimizerStepCanBeSplit) {
   using enum OptimizerKind;
   constexpr std::size_t n = 5003;
   for (const OptimizerKind kind : {sgd, momentum, adam, adagrad}) {

@@ -33,8 +33,8 @@ std::vector<LayerSpec> stack(const std::vector<int>& hidden, LayerKind activatio
 
 // A window sliding over one side of the picture: places it can stand, or 0.
 int places(int side, int kernel, int stride, int padding) {
-  const int room = side + 2 * padding - kernel;
-  return room < 0 ? 0 : room / stride + 1;
+  const int span = side + 2 * padding - kernel;
+  return span < 0 ? 0 : span / stride + 1;
 }
 
 Result<Shape> shape_after(const LayerSpec& layer, const Shape& in, const std::string& where) {

@@ -28,7 +28,7 @@ layers:
   EXPECT_EQ(to_string(shapes[4]), "16x6x6");
 }
 
-TEST(Model, SaysWhatDoesNotFit) {
+TEST(Model, RejectsInvalidModelsWithAReason) {
   struct Row {
     const char* rule;
     const char* text;
@@ -56,7 +56,7 @@ TEST(Model, SaysWhatDoesNotFit) {
   }
 }
 
-TEST(Model, SaysWhichLayerDoesNotFitWithItsShape) {
+TEST(Model, NamesTheLayerThatDoesNotFitWithItsShape) {
   struct Row {
     const char* text;
     const char* message;

@@ -36,28 +36,29 @@ Result<std::vector<Address>> addresses(const std::vector<std::string>& hosts, co
 
 // Servers and workers by host lists, as TF_CONFIG and the between-graph flags give them.
 Result<Cluster> by_hosts(const std::vector<std::string>& servers, const std::vector<std::string>& workers,
-                         bool is_server, std::uint32_t index, Distribute wish, const std::string& told_by) {
-  auto server_list = addresses(servers, told_by);
+                         bool is_server, std::uint32_t index, Distribute requested,
+                         const std::string& source) {
+  auto server_list = addresses(servers, source);
   if (!server_list) return fail(server_list.error());
-  auto worker_list = addresses(workers, told_by);
+  auto worker_list = addresses(workers, source);
   if (!worker_list) return fail(worker_list.error());
   if (worker_list->empty())
-    return fail(ErrorCode::invalid, told_by + " names no workers", "a cluster needs at least one worker");
+    return fail(ErrorCode::invalid, source + " names no workers", "a cluster needs at least one worker");
   const std::size_t count = is_server ? server_list->size() : worker_list->size();
   if (index >= count)
     return fail(ErrorCode::invalid,
-                fmt::format("{} says that this is {} {} and lists {}", told_by,
+                fmt::format("{} says that this is {} {} and lists {}", source,
                             is_server ? "parameter server" : "worker", index, count),
                 "indices begin at 0");
   Cluster cluster{
-      .index = index, .workers = static_cast<std::uint32_t>(worker_list->size()), .told_by = told_by};
+      .index = index, .workers = static_cast<std::uint32_t>(worker_list->size()), .source = source};
   cluster.is_server = is_server;
   cluster.master = worker_list->front();
-  if (!server_list->empty() && wish != Distribute::all_reduce) {
+  if (!server_list->empty() && requested != Distribute::all_reduce) {
     cluster.kind = Cluster::Kind::servers;
     cluster.servers = std::move(*server_list);
-  } else if (wish == Distribute::servers) {
-    return fail(ErrorCode::invalid, told_by + " names no parameter servers",
+  } else if (requested == Distribute::servers) {
+    return fail(ErrorCode::invalid, source + " names no parameter servers",
                 "name some, or use --distribute allreduce");
   } else if (is_server) {
     return fail(ErrorCode::invalid, "this is a parameter server and --distribute allreduce has none",
@@ -92,7 +93,7 @@ Result<Cluster> by_tf_config(const Options& options, const std::string& text) {
                 "roles are chief, worker and ps; to evaluate, run slipway-train evaluate");
   if (config->index < 0) return fail(ErrorCode::invalid, "TF_CONFIG has a negative index");
   if (workers.empty() && config->cluster["ps"].empty())
-    return Cluster{.told_by = "TF_CONFIG"};  // a lone process
+    return Cluster{.source = "TF_CONFIG"};  // a lone process
   auto index = static_cast<std::uint32_t>(config->index);
   if (config->type == "worker") index += static_cast<std::uint32_t>(chiefs);
   return by_hosts(config->cluster["ps"], workers, config->type == "ps", index, options.distribute,
@@ -108,7 +109,7 @@ Result<Cluster> by_rank(const Options& options, const Environment& environment) 
   if (options.distribute == Distribute::servers)
     return fail(ErrorCode::invalid, "RANK and WORLD_SIZE name no addresses for parameter servers",
                 "use --ps-hosts and --worker-hosts, TF_CONFIG, or --distribute allreduce");
-  Cluster cluster{.index = *rank, .workers = *world, .told_by = "RANK and WORLD_SIZE"};
+  Cluster cluster{.index = *rank, .workers = *world, .source = "RANK and WORLD_SIZE"};
   if (*world == 1) return cluster;
   auto master =
       parse_address(value_of(environment, "MASTER_ADDR") + ":" + value_of(environment, "MASTER_PORT"));
@@ -129,7 +130,7 @@ Result<Cluster> by_slipway(const Options& options, const Environment& environmen
   if (*rank >= *world)
     return fail(ErrorCode::invalid,
                 fmt::format("SLIPWAY_RANK is {} and SLIPWAY_WORLD_SIZE {}", *rank, *world));
-  Cluster cluster{.index = *rank, .workers = *world, .told_by = "SLIPWAY_RANK"};
+  Cluster cluster{.index = *rank, .workers = *world, .source = "SLIPWAY_RANK"};
   if (*world == 1) return cluster;
   std::vector<std::string> nodes;
   const std::string list = value_of(environment, "SLIPWAY_NODES");
@@ -170,7 +171,7 @@ Result<Cluster> by_slipway(const Options& options, const Environment& environmen
 }  // namespace
 
 Result<Cluster> discover_cluster(const Options& options, const Environment& environment) {
-  if (options.distribute == Distribute::none) return Cluster{.told_by = "--distribute none"};
+  if (options.distribute == Distribute::none) return Cluster{.source = "--distribute none"};
   if (!options.ps_hosts.empty() || !options.worker_hosts.empty()) return by_flags(options);
   if (const std::string text = value_of(environment, "TF_CONFIG"); !text.empty())
     return by_tf_config(options, text);
@@ -180,9 +181,9 @@ Result<Cluster> discover_cluster(const Options& options, const Environment& envi
     return by_slipway(options, environment);
   if (options.distribute != Distribute::automatic)
     return fail(
-        ErrorCode::invalid, "nothing says who the other processes are",
+        ErrorCode::invalid, "no setting names the other processes",
         "--ps-hosts and --worker-hosts, TF_CONFIG, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT do");
-  return Cluster{.told_by = "nothing"};
+  return Cluster{.source = "nothing"};
 }
 
 }  // namespace slipway::train

@@ -18,8 +18,8 @@ struct Cluster {
   std::uint32_t index = 0;  // among the servers, or among the workers; worker 0 is the chief
   std::uint32_t workers = 1;
   std::vector<Address> servers = {};
-  Address master = {};       // where the ranks of an all-reduce meet
-  std::string told_by = {};  // for the log: TF_CONFIG, --ps-hosts, RANK, SLIPWAY_RANK, nothing
+  Address master = {};      // where the ranks of an all-reduce meet
+  std::string source = {};  // for the log: TF_CONFIG, --ps-hosts, RANK, SLIPWAY_RANK, nothing
 };
 
 // In order: --ps-hosts/--worker-hosts, TF_CONFIG, RANK and WORLD_SIZE, SLIPWAY_RANK and SLIPWAY_WORLD_SIZE.

@@ -32,7 +32,7 @@ int serve(const Options& options, const Cluster& cluster, const Stop& stop, Spee
   server.index = cluster.index;
   server.checkpoints_kept = static_cast<int>(options.keep_checkpoints);
   server.resume = options.resume != "never";
-  server.silence_max = options.peer_timeout;
+  server.worker_timeout = options.peer_timeout;
   if (!options.checkpoint_dir.empty())
     server.checkpoint_folder = fmt::format("{}/ps-{}", options.checkpoint_dir, cluster.index);
   log::info("server.listening",
@@ -60,7 +60,7 @@ int run_evaluation(const Options& options, const Environment& environment, Speec
   auto stored = load_model(options.model, 100);
   if (!stored) return complain(stored.error(), speech.err);
   DataChoice choice{options.data, options.dataset, stored->info.seed};
-  // Without a wish: what it was trained on.
+  // Unless requested otherwise: what it was trained on.
   if (choice.folder.empty() && choice.dataset.empty())
     (stored->info.dataset == "synthetic" ? choice.folder : choice.dataset) = stored->info.dataset;
   const auto data = find_data(choice, data_places(environment));

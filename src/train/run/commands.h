@@ -9,7 +9,7 @@
 
 namespace slipway::train {
 
-// Where the program speaks: data on `out`, talk on `err`.
+// Where the program writes: data to `out`, messages to `err`.
 struct Speech {
   std::FILE* out;
   std::FILE* err;

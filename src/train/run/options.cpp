@@ -183,7 +183,7 @@ const std::vector<Option>& table() {
       {"first-layer-neurons", "N", "the same, one by one", hidden_layer(0)},
       {"second-layer-neurons", "N", "", hidden_layer(1)},
       {"augment", nullptr, "flip and shift colour pictures at random", fixed(&O::augment, true)},
-      {"distribute", "HOW", "none, ps, allreduce (default: what the environment says)",
+      {"distribute", "HOW", "none, ps, allreduce (default: what the environment describes)",
        one_of<Distribute>(
            &O::distribute,
            {{"none", Distribute::none}, {"ps", Distribute::servers}, {"allreduce", Distribute::all_reduce}})},
@@ -232,7 +232,7 @@ const Option* find(const std::string& name) {
 Result<void> check(const Options& options) {
   const auto refuse = [](const char* what, const char* hint) { return fail(ErrorCode::invalid, what, hint); };
   if (options.epochs && options.steps)
-    return refuse("both --epochs and --steps were given", "one of them says how long to train");
+    return refuse("both --epochs and --steps were given", "one of them sets how long to train");
   if (options.backup_workers > 0 && options.mode != Mode::sync)
     return refuse("--backup-workers needs --sync", "an asynchronous run never waits for the slowest anyway");
   if (options.distribute == Distribute::all_reduce && options.mode != Mode::sync)

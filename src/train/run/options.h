@@ -42,12 +42,12 @@ struct Options {
   std::string job_name;
   std::optional<std::uint32_t> task_index;
   std::uint16_t port = 0;
-  Duration peer_timeout{60'000'000};
+  Duration peer_timeout = std::chrono::seconds(60);
   bool shared_memory = true;
 
   std::string checkpoint_dir;
   std::uint64_t checkpoint_every_steps = 0;  // 0: by time
-  Duration checkpoint_every{5'000'000};
+  Duration checkpoint_every = std::chrono::seconds(5);
   std::uint32_t keep_checkpoints = 3;
   std::string resume = "auto";
   std::string output, log_dir, format;

@@ -69,8 +69,8 @@ Result<std::unique_ptr<Progress>> Progress::open(ProgressOptions options, const 
     if (!events) return fail(events.error());
     progress->events_.emplace(std::move(*events));
     if (o.first_step > 0)
-      if (auto told = progress->events_->restarted_at(progress->wall(), o.first_step); !told)
-        return fail(told.error());
+      if (auto written = progress->events_->restarted_at(progress->wall(), o.first_step); !written)
+        return fail(written.error());
   }
   return progress;
 }
@@ -195,8 +195,8 @@ void Progress::hyperparameters(const std::map<std::string, HyperValue>& values) 
     log::warning("events.not_written", {{"why", put.error().what}});
 }
 
-void Progress::say(const std::string& event, const std::string& sentence,
-                   const std::map<std::string, HyperValue>& fields) {
+void Progress::report_event(const std::string& event, const std::string& sentence,
+                            const std::map<std::string, HyperValue>& fields) {
   std::map<std::string, HyperValue> all = fields;
   all["event"] = event;
   record(all);

@@ -1,6 +1,6 @@
 #pragma once
-// What a run tells: a live line on a terminal, plain lines elsewhere, JSON lines for programs; metrics.jsonl
-// and TensorBoard files beside. Only the chief speaks.
+// The output of a run: a live line on a terminal, plain lines elsewhere, JSON lines for programs;
+// metrics.jsonl and TensorBoard files beside. Only the chief writes.
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -30,15 +30,15 @@ class Progress {
  public:
   static Result<std::unique_ptr<Progress>> open(ProgressOptions options, const Clock& clock, std::FILE* out);
 
-  // One finished step: sums over its samples. Says something when it is time to.
+  // One finished step: sums over its samples. Reports when that is due.
   void step(std::uint64_t step, double loss, double correct, double samples);
   // After a test-set evaluation.
   void evaluated(std::uint64_t step, double accuracy, double loss);
   void histograms(std::uint64_t step, const std::vector<Parameter>& parameters, std::span<const float> plain);
   void hyperparameters(const std::map<std::string, HyperValue>& values);
   // A sentence for people; as an event with that name for programs.
-  void say(const std::string& event, const std::string& sentence,
-           const std::map<std::string, HyperValue>& fields = {});
+  void report_event(const std::string& event, const std::string& sentence,
+                    const std::map<std::string, HyperValue>& fields = {});
 
   double samples_per_second() const;  // over the whole run, evaluation not counted
   double seconds() const;             // of training so far

@@ -30,7 +30,7 @@ class Folder {
   std::string path_;
 };
 
-struct Null {  // a place to speak to that nobody reads
+struct Null {  // discards all output
   std::FILE* file = std::fopen("/dev/null", "w");
   ~Null() { std::fclose(file); }
 };
@@ -104,7 +104,7 @@ TEST(Options, RefusesWithAHint) {
   }
 }
 
-TEST(Cluster, IsFoundInEveryLaunchersWords) {
+TEST(Cluster, IsReadFromEveryLaunchersVariables) {
   const std::string tf =
       R"({"cluster": {"chief": ["a:1"], "worker": ["b:2", "c:3"], "ps": ["d:4", "e:5"]}, "task": {"type": "worker", "index": 1}})";
   struct Row {
@@ -119,7 +119,7 @@ TEST(Cluster, IsFoundInEveryLaunchersWords) {
   };
   using enum Cluster::Kind;
   const Row rows[] = {
-      {"nothing said", {}, {}, alone, false, 0, 1, 0, ""},
+      {"no settings", {}, {}, alone, false, 0, 1, 0, ""},
       {"TF_CONFIG: the chief is worker 0", {}, {{"TF_CONFIG", tf}}, servers, false, 2, 3, 2, ""},
       {"TF_CONFIG without ps is an all-reduce",
        {},
@@ -212,7 +212,7 @@ TEST(Cluster, IsFoundInEveryLaunchersWords) {
   }
 }
 
-TEST(Cluster, SaysWhatIsWrongWithWhatItWasTold) {
+TEST(Cluster, RejectsInconsistentClusterSettings) {
   struct Row {
     std::vector<std::string> arguments;
     Environment environment;
@@ -235,7 +235,7 @@ TEST(Cluster, SaysWhatIsWrongWithWhatItWasTold) {
       {{}, {{"RANK", "4"}, {"WORLD_SIZE", "4"}}, "RANK is 4 and WORLD_SIZE 4"},
       {{}, {{"RANK", "x"}, {"WORLD_SIZE", "4"}}, "RANK is `x`"},
       {{}, {{"RANK", "1"}, {"WORLD_SIZE", "4"}}, "MASTER_ADDR and MASTER_PORT"},
-      {{"--distribute", "ps"}, {}, "nothing says who the other processes are"},
+      {{"--distribute", "ps"}, {}, "no setting names the other processes"},
       {{"--distribute", "ps", "--ps", "3"},
        {{"SLIPWAY_RANK", "0"}, {"SLIPWAY_WORLD_SIZE", "3"}},
        "leaves no worker"},
@@ -270,7 +270,7 @@ std::vector<float> stored_values(const std::string& folder) {
   return read_checkpoint(folder + "/model.slipway").value().values;
 }
 
-TEST(Trainer, AResumedRunEndsWhereTheUndisturbedOneEnds) {
+TEST(Trainer, ResumedRunMatchesAnUninterruptedOne) {
   for (const char* optimizer : {"sgd", "momentum", "adam", "adagrad"}) {
     SCOPED_TRACE(optimizer);
     const Folder folder;
@@ -291,7 +291,7 @@ TEST(Trainer, AResumedRunEndsWhereTheUndisturbedOneEnds) {
   }
 }
 
-TEST(Trainer, AStopSavesAndSaysSo) {
+TEST(Trainer, StopSavesACheckpointAndReportsIt) {
   const Folder folder;
   Stop stop;
   stop.request();
@@ -302,7 +302,7 @@ TEST(Trainer, AStopSavesAndSaysSo) {
   EXPECT_EQ(report->checkpoint_step, 1U);
 }
 
-TEST(Trainer, ManyWorkersGiveWhatOneWithTheGlobalBatchGives) {
+TEST(Trainer, SeveralWorkersMatchOneWithTheGlobalBatch) {
   const Folder folder;
   const auto port_of = [] {
     const auto listener = listen_on({"127.0.0.1", 0});
@@ -333,7 +333,7 @@ TEST(Trainer, ManyWorkersGiveWhatOneWithTheGlobalBatchGives) {
   }
 }
 
-TEST(Trainer, ALossThatIsNoNumberEndsTheRunAndKeepsTheGood) {
+TEST(Trainer, NanLossEndsTheRunAndKeepsGoodCheckpoints) {
   const Folder folder;
   ASSERT_TRUE(run(options_for({"--steps", "20", "--checkpoint-dir", folder.path() + "/c"})));
   const auto report = run(
@@ -344,7 +344,7 @@ TEST(Trainer, ALossThatIsNoNumberEndsTheRunAndKeepsTheGood) {
   EXPECT_NE(report.error().hint.find("--learning-rate"), std::string::npos);
 }
 
-TEST(Trainer, RefusesACheckpointOfAnotherModelAndPassesOverADamagedOne) {
+TEST(Trainer, RejectsACheckpointOfAnotherModelAndSkipsADamagedOne) {
   const Folder folder;
   const std::string kept = folder.path() + "/c";
   ASSERT_TRUE(run(options_for({"--steps", "20", "--checkpoint-dir", kept, "--checkpoint-every", "10steps"})));
@@ -365,7 +365,7 @@ TEST(Trainer, RefusesACheckpointOfAnotherModelAndPassesOverADamagedOne) {
   EXPECT_FALSE(run(options_for({"--resume", folder.path() + "/nowhere"})));
 }
 
-TEST(Trainer, RefusesWhatCannotBe) {
+TEST(Trainer, RejectsImpossibleOptions) {
   const Folder folder;
   ASSERT_TRUE(write_file_durably(folder.path() + "/net.yaml", "{input: [3, 8, 8], layers: [{dense: 10}]}"));
   const auto shape = run(options_for({"--model", folder.path() + "/net.yaml"}));
@@ -389,7 +389,7 @@ TEST(Trainer, AYamlModelTrains) {
   EXPECT_GE(report->accuracy, 0.9);
 }
 
-std::string said(const std::vector<std::string>& arguments, int expected) {
+std::string output_of(const std::vector<std::string>& arguments, int expected) {
   char* text = nullptr;
   std::size_t size = 0;
   std::FILE* memory = ::open_memstream(&text, &size);
@@ -403,23 +403,24 @@ std::string said(const std::vector<std::string>& arguments, int expected) {
 
 TEST(Commands, InspectEvaluateExport) {
   const Folder folder;
-  said({"--data", "synthetic", "--steps", "300", "--output", folder.path(), "--metrics", "json", "--log-dir",
-        folder.path() + "/logs"},
-       0);
+  output_of({"--data", "synthetic", "--steps", "300", "--output", folder.path(), "--metrics", "json",
+             "--log-dir", folder.path() + "/logs"},
+            0);
   const std::string model = folder.path() + "/model.slipway";
-  EXPECT_NE(said({"inspect", model}, 0).find("dense 100                100"), std::string::npos);
-  EXPECT_NE(said({"inspect", model, "--metrics", "json"}, 0).find("\"parameters\":79510"), std::string::npos);
-  EXPECT_NE(said({"evaluate", model}, 0).find("mlp on synthetic"), std::string::npos);
+  EXPECT_NE(output_of({"inspect", model}, 0).find("dense 100                100"), std::string::npos);
+  EXPECT_NE(output_of({"inspect", model, "--metrics", "json"}, 0).find("\"parameters\":79510"),
+            std::string::npos);
+  EXPECT_NE(output_of({"evaluate", model}, 0).find("mlp on synthetic"), std::string::npos);
   for (const char* format : {"onnx", "npz", "slipway"}) {
-    said({"export", model, "--output", folder.path() + "/x." + format}, 0);
+    output_of({"export", model, "--output", folder.path() + "/x." + format}, 0);
     EXPECT_TRUE(std::filesystem::exists(folder.path() + "/x." + format));
   }
-  EXPECT_NE(said({"export", model, "--output", folder.path() + "/x.pt"}, 2).find("no known format"),
+  EXPECT_NE(output_of({"export", model, "--output", folder.path() + "/x.pt"}, 2).find("no known format"),
             std::string::npos);
-  EXPECT_NE(said({"evaluate", folder.path() + "/none"}, 1).find("cannot open"), std::string::npos);
-  EXPECT_NE(said({"inspect", folder.path() + "/metrics.jsonl"}, 1).find("is not a Slipway checkpoint"),
+  EXPECT_NE(output_of({"evaluate", folder.path() + "/none"}, 1).find("cannot open"), std::string::npos);
+  EXPECT_NE(output_of({"inspect", folder.path() + "/metrics.jsonl"}, 1).find("is not a Slipway checkpoint"),
             std::string::npos);
-  EXPECT_NE(said({"--help"}, 0).find("--staleness K"), std::string::npos);
+  EXPECT_NE(output_of({"--help"}, 0).find("--staleness K"), std::string::npos);
   const std::string metrics = read_file(folder.path() + "/metrics.jsonl").value();
   EXPECT_NE(metrics.find("\"event\":\"done\""), std::string::npos);
   EXPECT_NE(metrics.find("\"test_accuracy\":"), std::string::npos);

@@ -1,5 +1,5 @@
 #pragma once
-// TF_CONFIG, the JSON by which TensorFlow's launchers tell a process its cluster and its place in it.
+// TF_CONFIG, the JSON by which TensorFlow's launchers describe a process's cluster and its task in it.
 #include <map>
 #include <string>
 #include <string_view>

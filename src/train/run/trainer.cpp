@@ -168,7 +168,7 @@ Result<Checkpoint> Run::find_checkpoint(bool& found) const {
   return Checkpoint{};
 }
 
-// Takes up a checkpoint; refuses one of another model, tells what else differs.
+// Takes up a checkpoint; refuses one of another model, reports what else differs.
 Result<void> Run::take(Checkpoint checkpoint) {
   if (checkpoint.info.model != format_model(model_))
     return fail(ErrorCode::conflict,
@@ -215,13 +215,13 @@ Result<void> Run::resume() {
 }
 
 Result<void> Run::connect() {
-  const Patience patience{options_.peer_timeout, &stop_};
+  const WaitLimit wait_limit{options_.peer_timeout, &stop_};
   if (cluster_.kind == Cluster::Kind::alone) {
     exchange_ = make_alone(network_->floats(), options_.batch_size);
   } else if (cluster_.kind == Cluster::Kind::all_reduce) {
     auto made = make_all_reduce_exchange({cluster_.index, cluster_.workers, cluster_.master,
                                           options_.batch_size, network_->layout_fingerprint(),
-                                          network_->floats(), patience, options_.shared_memory, ""});
+                                          network_->floats(), wait_limit, options_.shared_memory, ""});
     if (!made) return fail(made.error());
     exchange_ = std::move(*made);
   } else {
@@ -244,7 +244,7 @@ Result<void> Run::connect() {
       return fail(ErrorCode::invalid,
                   fmt::format("--backup-workers {} leaves none of {} workers", plan.backups, plan.workers));
     exchange_ = make_servers_exchange(
-        {std::move(plan), cluster_.index, cluster_.servers, options_.compress, patience});
+        {std::move(plan), cluster_.index, cluster_.servers, options_.compress, wait_limit});
   }
   return exchange_->join(*state_);
 }
@@ -438,18 +438,19 @@ Result<RunReport> Run::go(std::FILE* out) {
   if (!progress) return fail(progress.error());
   progress_ = std::move(*progress);
   if (chief) {
-    progress_->say(
+    progress_->report_event(
         "data",
         fmt::format("data: {} ({}), {} training and {} test samples of {}", data_.name, data_.where,
                     data_.train.count(), data_.test.count(), to_string(data_.train.shape())),
         {{"dataset", data_.name}, {"where", data_.where}});
-    progress_->say("model",
-                   fmt::format("model: {}, {} parameters; {} worker{}", model_.name, network_->plain_floats(),
-                               cluster_.workers, cluster_.workers == 1 ? "" : "s"),
-                   {{"model", model_.name}, {"parameters", static_cast<double>(network_->plain_floats())}});
+    progress_->report_event(
+        "model",
+        fmt::format("model: {}, {} parameters; {} worker{}", model_.name, network_->plain_floats(),
+                    cluster_.workers, cluster_.workers == 1 ? "" : "s"),
+        {{"model", model_.name}, {"parameters", static_cast<double>(network_->plain_floats())}});
     if (state_->step > 0)
-      progress_->say("resumed", fmt::format("going on from step {}", state_->step),
-                     {{"step", static_cast<double>(state_->step)}});
+      progress_->report_event("resumed", fmt::format("resuming from step {}", state_->step),
+                              {{"step", static_cast<double>(state_->step)}});
     progress_->hyperparameters(parameters_of_run());
   } else {
     log::info("worker.joined", {{"worker", cluster_.index}, {"step", state_->step}});
@@ -458,16 +459,17 @@ Result<RunReport> Run::go(std::FILE* out) {
   if (!report || !chief) return report;
   const auto count = [](std::uint64_t n) { return static_cast<double>(n); };
   if (report->ending == Ending::preempted)
-    progress_->say("preempted",
-                   fmt::format("preempted at step {}; {}", report->step,
-                               exchange_->servers_keep_state() ? "the parameter servers keep the state"
-                               : report->checkpoint_step > 0
-                                   ? fmt::format("checkpoint of step {} saved, run again to go on",
-                                                 report->checkpoint_step)
-                                   : "nothing was kept (--checkpoint-dir would)"),
-                   {{"step", count(report->step)}, {"checkpoint_step", count(report->checkpoint_step)}});
+    progress_->report_event(
+        "preempted",
+        fmt::format(
+            "preempted at step {}; {}", report->step,
+            exchange_->servers_keep_state() ? "the parameter servers keep the state"
+            : report->checkpoint_step > 0
+                ? fmt::format("checkpoint of step {} saved, run again to go on", report->checkpoint_step)
+                : "nothing was kept (--checkpoint-dir would)"),
+        {{"step", count(report->step)}, {"checkpoint_step", count(report->checkpoint_step)}});
   else
-    progress_->say(
+    progress_->report_event(
         "done",
         fmt::format("done: {} steps, {:.2f} s of training, {:.0f} samples/s, test accuracy {:.2f} %{}",
                     report->step, report->seconds, report->samples_per_second, report->accuracy * 100,

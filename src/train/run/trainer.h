@@ -28,7 +28,8 @@ struct RunReport {
 // The model a run trains: a built-in name or a YAML file, fitted to the data.
 Result<ModelSpec> choose_model(const Options& options, const Dataset& data);
 
-// Trains as the worker `cluster` says. Speaks on `out`; worker 0 evaluates, checkpoints and stores the model.
+// Trains as the worker that `cluster` describes. Writes to `out`; worker 0 evaluates, checkpoints and stores
+// the model.
 Result<RunReport> train(const Options& options, const Cluster& cluster, const DataPair& data,
                         const Clock& clock, const Stop& stop, std::FILE* out);
 

@@ -61,7 +61,7 @@ class CheckpointFolder {
   // Steps of the files there, oldest first; whether they are sound is seen when they are read.
   std::vector<std::uint64_t> steps() const;
   Result<Checkpoint> load(std::uint64_t step) const;
-  // The newest sound one, or nothing when there is none. What had to be passed over is told in `passed_over`.
+  // The newest sound one, or nothing when there is none. What had to be skipped is listed in `passed_over`.
   std::optional<Checkpoint> load_newest(std::vector<Error>& passed_over) const;
   const std::string& path() const { return path_; }
 

@@ -88,7 +88,7 @@ TEST(Checkpoint, ReadsBackWhatWasWritten) {
   EXPECT_EQ(read->state, state);
 }
 
-TEST(Checkpoint, EveryFlippedBitAndEveryCutIsSeen) {
+TEST(Checkpoint, DetectsEveryFlippedBitAndTruncation) {
   const Folder folder;
   const std::string path = folder.path() + "/a.ckpt";
   ASSERT_TRUE(write_checkpoint(path, info_at(12), noise(20, 1), noise(5, 2)));
@@ -109,7 +109,7 @@ TEST(Checkpoint, EveryFlippedBitAndEveryCutIsSeen) {
             std::string::npos);
 }
 
-TEST(CheckpointFolder, KeepsTheLastAndFallsBackPastDamage) {
+TEST(CheckpointFolder, KeepsTheNewestAndSkipsDamagedOnes) {
   const Folder folder;
   CheckpointFolder kept(folder.path() + "/deep/er", 3);
   for (std::uint64_t step = 10; step <= 60; step += 10)
@@ -128,7 +128,7 @@ TEST(CheckpointFolder, KeepsTheLastAndFallsBackPastDamage) {
       << passed_over[0].what;
 }
 
-TEST(CheckpointFolder, GoingBackForgetsTheAbandonedFuture) {
+TEST(CheckpointFolder, RollbackRemovesLaterCheckpoints) {
   const Folder folder;
   CheckpointFolder kept(folder.path(), 3);
   for (const std::uint64_t step : {10U, 20U, 30U}) ASSERT_TRUE(kept.save(info_at(step), noise(10, step), {}));
@@ -136,7 +136,7 @@ TEST(CheckpointFolder, GoingBackForgetsTheAbandonedFuture) {
   EXPECT_EQ(kept.steps(), (std::vector<std::uint64_t>{10, 15}));
 }
 
-TEST(CheckpointFolder, ADiskThatIsFullKeepsTheOldOnes) {
+TEST(CheckpointFolder, FullDiskKeepsOldCheckpoints) {
   const Folder folder;
   CheckpointFolder kept(folder.path(), 3);
   ASSERT_TRUE(kept.save(info_at(10), noise(1000, 10), {}));
@@ -156,7 +156,7 @@ TEST(CheckpointFolder, ADiskThatIsFullKeepsTheOldOnes) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(kept.path()), {}), 1);
 }
 
-TEST(CheckpointWriter, WritesBesideAndReportsFailure) {
+TEST(CheckpointWriter, WritesInTheBackgroundAndReportsFailure) {
   const Folder folder;
   {
     CheckpointWriter writer(CheckpointFolder(folder.path() + "/c", 2));
@@ -174,7 +174,7 @@ TEST(CheckpointWriter, WritesBesideAndReportsFailure) {
   CheckpointWriter blocked(CheckpointFolder(folder.path() + "/file/c", 2));
   EXPECT_TRUE(blocked.start(info_at(5), [&](std::vector<float>& to, std::vector<float>&) { to = {1}; }));
   EXPECT_FALSE(blocked.finish());
-  EXPECT_TRUE(blocked.finish()) << "an error is told once";
+  EXPECT_TRUE(blocked.finish()) << "an error is reported once";
 }
 
 std::string hex(std::string_view text) {
@@ -208,7 +208,7 @@ TEST(Events, HistogramsCountEveryValue) {
   EXPECT_EQ(histogram({}, 3)[1].count, 0);
 }
 
-TEST(Events, AFileIsARowOfSoundRecords) {
+TEST(Events, FileIsASequenceOfValidRecords) {
   const Folder folder;
   auto file = EventFile::create(folder.path() + "/run", 1.6e9);
   ASSERT_TRUE(file) << file.error().what;
