@@ -26,7 +26,7 @@ ServerOptions hasty() {
 
 std::string status_of(const std::string& answer) { return answer.substr(0, answer.find("\r\n")); }
 
-TEST(Abuse, WhatIsNotHttpIs400AtOnce) {
+TEST(Abuse, BytesThatAreNotHttpAre400AtOnce) {
   TestServer server(echo);
   const std::string rows[] = {
       std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11),  // TLS
@@ -59,7 +59,7 @@ TEST(Abuse, WhatIsNotHttpIs400AtOnce) {
   EXPECT_EQ(status_of(client.read_to_end()), "HTTP/1.1 501 Not Implemented");
 }
 
-TEST(Abuse, EndlessHeadersAre431AndCostNothing) {
+TEST(Abuse, EndlessHeadersAre431AndUseNoMemory) {
   ServerOptions options;
   options.linger_max = patience;  // the machine may be busy
   TestServer server(echo, options);
@@ -104,7 +104,7 @@ TEST(Abuse, AStalledBodyIs408) {
   EXPECT_EQ(status_of(client.read_to_end()), "HTTP/1.1 408 Request Timeout");
 }
 
-TEST(Abuse, ADrippingBodyIs408) {
+TEST(Abuse, SlowBodyIs408) {
   ServerOptions options = hasty();
   options.body_stall_max = 10s;
   TestServer server(echo, options);
@@ -135,9 +135,9 @@ TEST(Abuse, IdleConnectionsAreClosedQuietly) {
   ServerOptions options;
   options.idle_max = 200ms;
   TestServer server(echo, options);
-  RawClient silent(server.port);
-  EXPECT_EQ(silent.read_to_end(), "");
-  EXPECT_TRUE(silent.ended);
+  RawClient idle(server.port);
+  EXPECT_EQ(idle.read_to_end(), "");
+  EXPECT_TRUE(idle.ended);
   RawClient once(server.port);
   once.send("GET / HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(once.read_to_end().ends_with("GET / "));
@@ -152,9 +152,9 @@ TEST(Abuse, BodiesOverTheirLimitAre413) {
         echo(exchange);
       },
       {}, [](const Request&) { return BodyPolicy{.size_max = 1000}; });
-  RawClient said(server.port);
-  said.send("POST / HTTP/1.1\r\nContent-Length: 1001\r\n\r\n");  // not a byte of it
-  EXPECT_EQ(status_of(said.read_to_end()), "HTTP/1.1 413 Payload Too Large");
+  RawClient declared(server.port);
+  declared.send("POST / HTTP/1.1\r\nContent-Length: 1001\r\n\r\n");  // not a byte of it
+  EXPECT_EQ(status_of(declared.read_to_end()), "HTTP/1.1 413 Payload Too Large");
   RawClient chunked(server.port);
   chunked.send("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (int i = 0; i < 200 && chunked.send("a\r\n0123456789\r\n"); ++i) {
@@ -192,7 +192,7 @@ TEST(Abuse, AClientThatDoesNotReadItsAnswerIsCutOff) {
   EXPECT_TRUE(server.has_connections(0));
 }
 
-TEST(Abuse, RequestsSentAheadWithoutEndAreNotHoarded) {
+TEST(Abuse, EndlessPipelinedRequestsAreNotBuffered) {
   std::atomic<int> handled = 0;
   std::shared_ptr<Exchange> first;
   TestServer server([&](std::shared_ptr<Exchange> exchange) {
@@ -222,8 +222,8 @@ TEST(Abuse, RequestsSentAheadWithoutEndAreNotHoarded) {
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(status_of(client.read_answer()), "HTTP/1.1 200 OK");
 }
 
-// Another process that opens connections, says so, and holds them until it is told to end: the two sides of
-// 10,000 connections do not fit into one process's descriptors.
+// Another process that opens connections, reports that, and holds them until it is asked to end: the two
+// sides of 10,000 connections do not fit into one process's descriptors.
 class Crowd {
  public:
   // Before any thread is made.
@@ -303,7 +303,7 @@ double thread_cpu_seconds() {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
 }
 
-TEST(Abuse, RunningOutOfDescriptorsPausesAndGoesOn) {
+TEST(Abuse, RunningOutOfDescriptorsPausesAcceptAndResumes) {
   TestServer server(echo);
   rlimit saved{};
   ::getrlimit(RLIMIT_NOFILE, &saved);

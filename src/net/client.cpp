@@ -80,7 +80,7 @@ Result<void> Call::send(Upload& upload) {
     sent_all_ = block->empty();
     if (sent_all_) return {};
     const ssize_t put = socket_.send(*block);
-    if (put < 0) return {};  // a server that refuses a body closes early; its answer tells why
+    if (put < 0) return {};  // a server that refuses a body closes early; its answer has the reason
     upload.advance(static_cast<std::size_t>(put));
     if (put > 0) continue;
     const auto waited = wait(true);
@@ -143,9 +143,10 @@ Result<bool> Call::take_head(std::string_view& bytes) {
   error_code error = http::error::header_limit;
   if (end != 0 && end <= head_size_max) parser->put_head(bytes.substr(0, end), error);
   if (error)
-    return fail(ErrorCode::internal,
-                fmt::format("{} does not speak HTTP/1.1: {}", url_.origin(), error.message()),
-                "is that the address of a Slipway service?");
+    return fail(
+        ErrorCode::internal,
+        fmt::format("protocol error: {} does not answer in HTTP/1.1: {}", url_.origin(), error.message()),
+        "is that the address of a Slipway service?");
   bytes.remove_prefix(end);
   if (parser->status < 200) return true;
   response_.status = parser->status;

@@ -24,7 +24,7 @@ struct Url {
 };
 // http://127.0.0.1:8470, http://[::1]:8470, or host:port.
 Result<Url> parse_url(std::string_view text);
-// The same, or https: for servers that are not ours. Client speaks both, WebSockets only http.
+// The same, or https: for servers that are not ours. Client supports both, WebSockets only http.
 Result<Url> parse_web_url(std::string_view text);
 
 // Keeps its connection between requests and dials again when the server closed it meanwhile. Not thread-safe.

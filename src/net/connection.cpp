@@ -192,7 +192,7 @@ bool Connection::begin_body(std::string_view began) {
   if (is_http_1_1_ && began.empty() && incoming_->request.header("Expect")) {
     constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
     error_code error;
-    // All that was written before was taken by the kernel; when even this finds no room, the client asks
+    // All that was written before was taken by the kernel; when even this does not fit, the client asks
     // without ever reading.
     if (transport_.write_some(asio::buffer(go_on), error) != go_on.size()) close();
   }
@@ -277,10 +277,10 @@ void Connection::dispatch() {
 // Something came while an answer is due: the next request, which waits its turn, or the client's end.
 void Connection::notice_end() {
   error_code error;
-  asio::mutable_buffer room = server_->scratch();
+  asio::mutable_buffer buffer = server_->scratch();
   if (pending_.size() >= pending_size_max) return;
-  room = asio::buffer(room, pending_size_max - pending_.size());
-  const std::size_t got = transport_.read_some(room, error);
+  buffer = asio::buffer(buffer, pending_size_max - pending_.size());
+  const std::size_t got = transport_.read_some(buffer, error);
   if (Transport::would_block(error)) return watch_readable();
   if (error && error != asio::error::eof) return close();
   if (error) {
@@ -291,7 +291,7 @@ void Connection::notice_end() {
     notify_gone();
     return;
   }
-  pending_.append(static_cast<const char*>(room.data()), got);
+  pending_.append(static_cast<const char*>(buffer.data()), got);
   if (pending_.size() < pending_size_max) return watch_readable();
   // Unread bytes would hide the client's end from a stream that may have nothing to write for hours.
   if (phase_ == Phase::streaming) close();

@@ -35,7 +35,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start_stream(int status, const Headers& headers);
   void write_piece(std::string piece, std::function<void()> written);
   void finish_stream();
-  void cut();  // ends the connection so that the client can tell that the answer is not whole
+  void cut();  // ends the connection so that the client sees that the answer is not whole
   std::shared_ptr<WebSocket> upgrade(const Request& request, WebSocketCallbacks callbacks);
   void on_closed(std::function<void()> gone);
   bool is_streaming() const { return phase_ == Phase::streaming; }

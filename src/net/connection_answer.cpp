@@ -150,7 +150,7 @@ bool Connection::pump_file(error_code& error) {
     const auto chunk = static_cast<std::size_t>(std::min<std::uint64_t>(out.file_left, file_chunk));
     const std::size_t put = transport_.write_file(out.file.get(), out.file_offset, chunk, error);
     if (error) return false;
-    if (put == 0) {  // the file shrank; only the end of the connection can tell the client
+    if (put == 0) {  // the file shrank; only the end of the connection can show that to the client
       close();
       return false;
     }

@@ -34,7 +34,7 @@ class BlockingSocket {
 
   // Tries each address of the host. The error has no context: "Connection refused".
   Result<void> dial(const Url& url, const WaitLimit& limit);
-  // Whether the peer ended or broke the connection, or said something nobody asked for.
+  // Whether the peer ended or broke the connection, or sent something nobody asked for.
   bool is_stale() const;
 
   // The two below: bytes moved, 0 when it would block, or -1 with errno. receive() gives -1 with errno 0 at
@@ -42,7 +42,7 @@ class BlockingSocket {
   ssize_t send(std::string_view bytes);
   ssize_t receive(char* into, std::size_t size);
   // Until one of these is possible; readable comes first. With TLS only who sends can say what it waits for:
-  // then a wait to write never tells of an answer that came early.
+  // then a wait to write never reports an answer that came early.
   Ready wait(bool for_reading, bool for_writing, const WaitLimit& limit) const;
 
  private:

@@ -17,7 +17,7 @@ class ConnectionStream final : public Stream {
   }
 
   void write(std::string piece, std::function<void()> written) override {
-    if (!connection_->is_streaming()) return;  // the client is gone, and its owner is told or will be
+    if (!connection_->is_streaming()) return;  // the client is gone, and its owner is notified or will be
     SLIPWAY_CHECK(!finished_ && !*writing_);
     *writing_ = true;
     connection_->write_piece(std::move(piece), [writing = writing_, call = std::move(written)] {

@@ -66,8 +66,8 @@ std::shared_ptr<Loop::Timer> Loop::after(Duration delay, std::function<void()> w
   return timer;
 }
 
-// Split from its handle, which may be dropped inside the callback: the descriptor leaves epoll at that very
-// moment, for its owner may close it on the next line.
+// Split from its handle, which may be dropped inside the callback: the descriptor leaves epoll at once, for
+// its owner may close it on the next line.
 struct DescriptorWatch : std::enable_shared_from_this<DescriptorWatch> {
   DescriptorWatch(asio::io_context& io, std::function<void()> call)
       : descriptor(io.get_executor()), ready(std::move(call)) {}

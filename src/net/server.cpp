@@ -98,7 +98,7 @@ error_code Listener::bind(const tcp::endpoint& endpoint) {
   using Idle = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPIDLE>;
   using Interval = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPINTVL>;
   using Count = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPCNT>;
-  // A machine that vanished without a word is noticed after a minute, also under a stream that is silent.
+  // A machine that vanished is noticed after a minute, also under an idle stream.
   if (!error) acceptor_.set_option(Idle(30), error);
   if (!error) acceptor_.set_option(Interval(10), error);
   if (!error) acceptor_.set_option(Count(3), error);

@@ -20,6 +20,8 @@
 
 namespace slipway::net {
 
+using namespace std::chrono_literals;
+
 // One side of a WebSocket. Messages are whole; sends are queued in order, and what is queued is sent before a
 // close. Dropping it closes it.
 class WebSocket {
@@ -38,8 +40,8 @@ struct WebSocketCallbacks {
 };
 
 // A response written piece by piece (chunked). Dropping it without finish() cuts the connection, so that the
-// client can tell a broken answer from a whole one. Once the client is gone, pieces are dropped and `written`
-// is not called.
+// client can distinguish a broken answer from a whole one. Once the client is gone, pieces are dropped and
+// `written` is not called.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -72,16 +74,16 @@ struct BodyPolicy {
 
 struct ServerOptions {
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;                  // 0: any free one
-  Duration header_deadline{15'000'000};    // for the request's head, from its first byte
-  Duration body_stall_max{15'000'000};     // between two reads of a body
-  double body_rate_min = 1024;             // bytes/s a body must keep up after body_rate_grace
-  Duration body_rate_grace{15'000'000};    // from a body's beginning
-  Duration idle_max{300'000'000};          // between two requests
-  Duration answer_stall_max{300'000'000};  // a client that reads nothing of its answer; streams may wait
+  std::uint16_t port = 0;            // 0: any free one
+  Duration header_deadline = 15s;    // for the request's head, from its first byte
+  Duration body_stall_max = 15s;     // between two reads of a body
+  double body_rate_min = 1024;       // bytes/s a body must keep up after body_rate_grace
+  Duration body_rate_grace = 15s;    // from a body's beginning
+  Duration idle_max = 5min;          // between two requests
+  Duration answer_stall_max = 5min;  // a client that reads nothing of its answer; streams may wait
   // How long a client whose answer is written may go on sending before it is cut off. Long enough to let one
   // that was refused read why, for closing on unread bytes takes the answer from it.
-  Duration linger_max{2'000'000};
+  Duration linger_max = 2s;
   std::size_t websocket_message_max = 64u << 20;
 };
 

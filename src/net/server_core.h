@@ -1,5 +1,5 @@
 #pragma once
-// What a server's connections share. Lives as long as the last of them, also beyond the Server itself.
+// What a server's connections share. Exists as long as the last of them, also beyond the Server itself.
 #include <functional>
 #include <memory>
 #include <unordered_set>

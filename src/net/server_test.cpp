@@ -93,7 +93,7 @@ TEST(Server, HeadAndEmptyStatusesHaveNoBody) {
   EXPECT_NE(all.find("Connection: close\r\n"), std::string::npos);
 }
 
-TEST(Server, SpeaksHttp10) {
+TEST(Server, SupportsHttp10) {
   TestServer server(echo);
   RawClient closing(server.port);
   closing.send("GET / HTTP/1.0\r\n\r\n");
@@ -146,7 +146,7 @@ TEST(Server, SpoolsBodiesAndRemovesThoseNobodyGot) {
   EXPECT_TRUE(server.loop.eventually([&] { return files() == 0; }));
 }
 
-TEST(Server, SpoolThatCannotBeWrittenIsSaid) {
+TEST(Server, UnwritableSpoolIsReported) {
   TestServer server(echo, {}, [](const Request&) {
     return BodyPolicy{.size_max = 100, .spool_folder = "/nonexistent", .refuse = {}};
   });
@@ -190,7 +190,7 @@ TEST(Server, HeaderValuesCannotBreakOut) {
   EXPECT_EQ(answer.find("Content-Length: 7"), std::string::npos) << answer;
 }
 
-TEST(Server, TellsWhenTheClientGoesAwayBeforeTheAnswer) {
+TEST(Server, ReportsAClientThatDisconnectsBeforeTheAnswer) {
   Mailbox<std::shared_ptr<Exchange>> exchanges;
   Mailbox<bool> gone;
   TestServer server([&](std::shared_ptr<Exchange> exchange) {
@@ -276,7 +276,7 @@ TEST(Server, MayBeDestroyedByItsOwnHandler) {
   loop.call([&] { EXPECT_EQ(server, nullptr); });
 }
 
-TEST(Server, LoopMayGoWhileRequestsWait) {
+TEST(Server, LoopMayBeDestroyedWhileRequestsWait) {
   auto loop = std::make_unique<Loop>();
   auto server = *Server::listen(*loop, {}, {}, [&](std::shared_ptr<Exchange> exchange) {
     // Owned by the loop alone: destroyed, unanswered, with it.

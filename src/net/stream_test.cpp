@@ -32,7 +32,7 @@ struct StreamServer {
 
 const std::string get = "GET / HTTP/1.1\r\n\r\n";
 
-TEST(Stream, WritesChunksAtOnceAndGoesOn) {
+TEST(Stream, WritesChunksAtOnceAndContinues) {
   StreamServer server;
   RawClient client(server.server.port);
   for (int round = 0; round < 2; ++round) {
@@ -69,7 +69,7 @@ TEST(Stream, PacesItsWriter) {
   server.server.loop.call([&] { stream.reset(); });
 }
 
-TEST(Stream, TellsWhenTheClientGoesThoughNothingIsWritten) {
+TEST(Stream, ReportsADisconnectWhileIdle) {
   StreamServer server;
   for (const bool politely : {true, false}) {
     RawClient client(server.server.port);
@@ -92,7 +92,7 @@ TEST(Stream, TellsWhenTheClientGoesThoughNothingIsWritten) {
   }
 }
 
-TEST(Stream, TellsWhenTheClientGoesWhileAPieceIsStuck) {
+TEST(Stream, ReportsADisconnectWhileAPieceIsStuck) {
   StreamServer server;
   RawClient client(server.server.port, 4096);
   auto stream = server.next(get, client);
@@ -154,7 +154,7 @@ TEST(Stream, HeadGetsNoBody) {
   server.server.loop.call([&] { stream.reset(); });
 }
 
-TEST(Stream, OneWhoFloodsItsOwnStreamWithRequestsIsCutOff) {
+TEST(Stream, ClientThatSendsRequestsDuringItsStreamIsCutOff) {
   StreamServer server;
   RawClient client(server.server.port);
   auto stream = server.next(get, client);
@@ -212,7 +212,7 @@ TEST_F(SentFile, ThatShrinksCutsTheConnection) {
   EXPECT_TRUE(server.has_connections(0));
 }
 
-TEST_F(SentFile, TheClientOfWhichGoesAwayIsNoticed) {
+TEST_F(SentFile, DisconnectOfTheClientIsNoticed) {
   make(64u << 20);
   TestServer server([&](const auto& exchange) { exchange->send_file(200, {}, open(), 0, 64u << 20); });
   RawClient client(server.port, 4096);
@@ -222,7 +222,7 @@ TEST_F(SentFile, TheClientOfWhichGoesAwayIsNoticed) {
   EXPECT_TRUE(server.has_connections(0));
 }
 
-TEST_F(SentFile, DoesNotKeepOthersWaiting) {
+TEST_F(SentFile, DoesNotBlockOthers) {
   make(4ull << 30);
   TestServer server([&](const auto& exchange) {
     if (exchange->request().path == "/small") return exchange->send(text("small"));

@@ -1,5 +1,6 @@
 #pragma once
-// Tells when a file grows, by inotify: several followers of one file share one watch, and nothing is polled.
+// Reports when a file grows, by inotify: several followers of one file share one watch, and nothing is
+// polled.
 #include <functional>
 #include <memory>
 #include <string>

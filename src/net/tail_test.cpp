@@ -32,7 +32,7 @@ class Tail : public ::testing::Test {
   FileWatcher watcher{loop};
 };
 
-TEST_F(Tail, TellsOfEachChange) {
+TEST_F(Tail, ReportsEachChange) {
   int changes = 0;
   const auto handle = watcher.watch(path, [&] { ++changes; });
   ASSERT_TRUE(handle);
@@ -42,7 +42,7 @@ TEST_F(Tail, TellsOfEachChange) {
   }
 }
 
-TEST_F(Tail, TellsOfDeletionThoughSomeoneHasItOpen) {
+TEST_F(Tail, ReportsDeletionOfAnOpenFile) {
   int changes = 0;
   const std::ifstream open(path);
   const auto handle = watcher.watch(path, [&] { ++changes; });
@@ -50,7 +50,7 @@ TEST_F(Tail, TellsOfDeletionThoughSomeoneHasItOpen) {
   run_until(changes, 1);
 }
 
-TEST_F(Tail, TellsOfAMove) {
+TEST_F(Tail, ReportsAMove) {
   int changes = 0;
   const auto handle = watcher.watch(path, [&] { ++changes; });
   std::filesystem::rename(path, path + ".1");
@@ -73,7 +73,7 @@ TEST_F(Tail, SharesAWatchAndKeepsItForTheOther) {
   EXPECT_EQ(first, 1);
 }
 
-TEST_F(Tail, HandlesMayGoInsideACallback) {
+TEST_F(Tail, HandlesMayBeDestroyedInsideACallback) {
   int calls = 0;
   std::vector<std::shared_ptr<FileWatcher::Handle>> handles;
   // Whoever is called first drops everyone, itself included.
@@ -91,7 +91,7 @@ TEST_F(Tail, HandlesMayGoInsideACallback) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(Tail, TheWatcherMayGoInsideACallbackAndBeforeItsHandles) {
+TEST_F(Tail, WatcherMayBeDestroyedInsideACallbackAndBeforeItsHandles) {
   int calls = 0;
   auto other = std::make_unique<FileWatcher>(loop);
   const auto handle = other->watch(path, [&] {

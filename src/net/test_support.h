@@ -94,7 +94,7 @@ class TemporaryFolder {
   std::string path;
 };
 
-// A TCP client that sends what it is told, byte for byte.
+// A TCP client that sends what it is given, byte for byte.
 class RawClient {
  public:
   explicit RawClient(std::uint16_t port, int receive_buffer = 0) {

@@ -1,6 +1,7 @@
 #pragma once
 // The bytes under HTTP: a TCP connection that is never waited on, only asked. A TLS one would have the same
-// face (SSL_read and SSL_write on the same non-blocking socket), which is why Connection knows no socket.
+// interface (SSL_read and SSL_write on the same non-blocking socket), which is why Connection knows no
+// socket.
 #include <sys/sendfile.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ class Transport {
  public:
   explicit Transport(TcpSocket socket) : socket_(std::move(socket)) {
     error_code error;
-    socket_.non_blocking(true, error);  // fails only for a closed socket, which the first read tells too
+    socket_.non_blocking(true, error);  // fails only for a closed socket, which the first read reports too
   }
 
   // The three below: bytes moved, or would_block() when the caller should wait, or another error. A read at
@@ -50,7 +51,7 @@ class Transport {
     socket_.async_wait(TcpSocket::wait_write, std::move(handler));
   }
 
-  // Tells the peer that nothing more will come.
+  // Shuts down sending.
   void end_writing() {
     error_code error;
     socket_.shutdown(TcpSocket::shutdown_send, error);  // fails when the peer is gone already

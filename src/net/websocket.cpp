@@ -5,7 +5,7 @@
 namespace slipway::net {
 namespace {
 
-// A peer that is silent this long is pinged at half of it, and then given up.
+// A peer from which nothing came for this long is pinged at half of it, and then given up.
 constexpr std::chrono::seconds silence_max{30};
 // For the upgrade, and for the peer's answer to a close.
 constexpr std::chrono::seconds handshake_max{5};

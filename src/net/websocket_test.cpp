@@ -187,7 +187,7 @@ TEST(WebSocket, GarbageInsteadOfFramesEndsIt) {
   EXPECT_TRUE(server.server.has_connections(0));
 }
 
-TEST(WebSocket, ARefusedUpgradeTellsWhy) {
+TEST(WebSocket, RefusedUpgradeReportsWhy) {
   EchoServer server;
   struct Row {
     const char* target;
@@ -208,7 +208,7 @@ TEST(WebSocket, ARefusedUpgradeTellsWhy) {
   }
 }
 
-TEST(WebSocket, AServerThatIsNotThereIsUnavailable) {
+TEST(WebSocket, MissingServerIsUnavailable) {
   Url url{"127.0.0.1", 1, ""};
   Peer peer(url);
   ASSERT_TRUE(peer.outcome);
