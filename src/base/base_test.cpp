@@ -55,7 +55,7 @@ TEST(Quantity, FormatsForPeople) {
   EXPECT_EQ(format_duration(2h + 5min), "2 h 5 min");
 }
 
-TEST(Clock, TimesSurviveTheRoundTrip) {
+TEST(Clock, TimesRoundTrip) {
   const TimePoint time{Duration(1'772'445'600'123'456)};
   EXPECT_EQ(format_time(time), "2026-03-02T10:00:00.123456Z");
   EXPECT_EQ(parse_time(format_time(time)).value(), time);
@@ -80,7 +80,7 @@ TEST(Sha256, KnownAnswer) {
   EXPECT_FALSE(is_sha256_hex("../../etc/passwd"));
 }
 
-TEST(Suggest, FindsTheSlipOfTheHand) {
+TEST(Suggest, FindsTypos) {
   const std::vector<std::string> keys{"name", "command", "environment", "retries"};
   EXPECT_EQ(nearest("comand", keys), "command");
   EXPECT_EQ(nearest("nmae", keys), "name");

@@ -40,7 +40,7 @@ TEST(CorePool, HolderOfAnEarlierProcessCounts) {
   EXPECT_EQ(pool.take(1000), (CoreList{0}));
 }
 
-TEST(Cores, AListIsReadAsItIsWritten) {
+TEST(Cores, ListsRoundTrip) {
   EXPECT_EQ(parse_cores(format_cores({3, 0, 12})), (CoreList{3, 0, 12}));
   EXPECT_EQ(parse_cores("1,x,,2\n"), (CoreList{1, 2}));
   EXPECT_EQ(parse_cores(""), CoreList{});

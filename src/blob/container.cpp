@@ -95,10 +95,11 @@ Result<net::Response> BlobContainer::Impl::send(Ask ask) {
 }
 
 Error BlobContainer::Impl::refusal(const Ask& ask, const net::Response& answer) const {
-  const StoreError said = parse_store_error(answer.body);
+  const StoreError store_error = parse_store_error(answer.body);
   const std::string what = ask.blob.empty() ? name : fmt::format("{} of {}", ask.blob, name);
-  const std::string words = said.code.empty() ? fmt::format("status {}", answer.status)
-                                              : fmt::format("{}: {}", said.code, said.message);
+  const std::string words = store_error.code.empty()
+                                ? fmt::format("status {}", answer.status)
+                                : fmt::format("{}: {}", store_error.code, store_error.message);
   Error error{ErrorCode::unavailable, fmt::format("{} {} failed: {}", ask.method, what, words), ""};
   if (answer.status == 401 || answer.status == 403) {
     error.code = ErrorCode::denied;

@@ -1,8 +1,9 @@
 #pragma once
-// One container of Azure Blob Storage, or of what speaks like it (Azurite): list, download, upload, delete.
+// One container of Azure Blob Storage, or of what is compatible with it (Azurite): list, download, upload,
+// delete.
 //
 // Every request is signed with the account's key, or carries the SAS of the container's address. What fails
-// for a moment (no connection, 429, 5xx) is tried four times within about five seconds. Content is checked
+// temporarily (no connection, 429, 5xx) is tried four times within about five seconds. Content is checked
 // both ways by its MD5 where the store knows it. Errors name the container and never hold a key or a SAS.
 #include <memory>
 #include <string>

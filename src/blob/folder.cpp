@@ -102,7 +102,7 @@ void Folder::remove_partial_files() const {
   const auto visit = [](const std::string&, int parent, const std::string& part, const struct stat&) {
     if (part.starts_with(partial_prefix)) ::unlinkat(parent, part.c_str(), 0);
   };
-  // What cannot be removed costs room and nothing else; a list names what cannot be read.
+  // What cannot be removed costs disk space and nothing else; a list names what cannot be read.
   static_cast<void>(walk(visit));
 }
 

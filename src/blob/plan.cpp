@@ -63,7 +63,7 @@ Trios collect(const Sides& sides, std::vector<Skipped>& skipped) {
   const auto is_usable = [&](const std::string& name) {
     auto trouble = trouble_with_name(name);
     if (!trouble && !is_open(name)) {
-      if (closed.contains(name)) return false;  // told already
+      if (closed.contains(name)) return false;  // reported already
       trouble = "a folder above it is a link here";
     }
     if (trouble) skipped.push_back({name, *trouble});

@@ -111,7 +111,7 @@ TEST(Plan, DeletionsComeFirst) {
   EXPECT_EQ(describe(plan_pull(sides)), "delete_here download");
 }
 
-TEST(Names, WhatCanStandOnBothSides) {
+TEST(Names, ValidOnBothSides) {
   for (const char* good :
        {"a", "a/b/c.txt", ".hidden", "a b", "ü/日本.txt", "50%", "a+b&c=d?e#f", "...x", "~", "a:b"})
     EXPECT_FALSE(trouble_with_name(good)) << good;
@@ -146,7 +146,7 @@ TEST(State, RoundTrip) {
   EXPECT_EQ(parse_state(format_state({})).value(), SyncState{});
 }
 
-TEST(State, RefusesWhatIsBroken) {
+TEST(State, RejectsDamagedState) {
   const std::string head = "slipway-sync 1\nx 1\n";
   for (const std::string& wrong :
        {std::string(), std::string("slipway-sync 2\nx 1\n"), std::string("slipway-sync 1\n"),

@@ -50,7 +50,7 @@ TEST(Signing, Dates) {
   EXPECT_EQ(format_http_date(parse_time("1994-11-06T08:49:37Z").value()), "Sun, 06 Nov 1994 08:49:37 GMT");
 }
 
-TEST(Address, IsTakenApart) {
+TEST(Address, IsParsed) {
   const auto in_host = parse_container_address("https://lab.blob.core.windows.net/data").value();
   EXPECT_EQ(in_host.account, "lab");
   EXPECT_EQ(in_host.path, "/data");

@@ -84,22 +84,22 @@ Error run_rootfs(const ContainOptions& options, Environment environment, const s
   const ParentDeath parent_death;
   const Result<std::string> rootfs = rootfs_folder(options.rootfs, environment);
   if (!rootfs) return rootfs.error();
-  Wishes wishes;
-  wishes.shares = shares(working_folder, environment, options.mounts);
-  if (auto made = make_shares(wishes.shares); !made) return made.error();
-  wishes.devices = plain_devices();
-  for (std::string& device : accelerator_devices()) wishes.devices.push_back(std::move(device));
-  wishes.driver_files = driver_libraries();
-  wishes.scratch = {value(environment, "HOME"), value(environment, "TMPDIR")};
-  wishes.passwd = passwd_for(*rootfs, environment);
-  wishes.has_machine_shm = ::access("/dev/shm", F_OK) == 0;
-  if (!wishes.driver_files
+  ContainerRequest request;
+  request.shares = shares(working_folder, environment, options.mounts);
+  if (auto made = make_shares(request.shares); !made) return made.error();
+  request.devices = plain_devices();
+  for (std::string& device : accelerator_devices()) request.devices.push_back(std::move(device));
+  request.driver_files = driver_libraries();
+  request.scratch = {value(environment, "HOME"), value(environment, "TMPDIR")};
+  request.passwd = passwd_for(*rootfs, environment);
+  request.has_machine_shm = ::access("/dev/shm", F_OK) == 0;
+  if (!request.driver_files
            .empty()) {  // last: a root file system that brings its own compatible ones goes first
     std::string& path = environment["LD_LIBRARY_PATH"];
     path += (path.empty() ? "" : ":") + std::string(driver_folder);
   }
-  const std::vector<Step> steps = plan(read_from(*rootfs), wishes);
-  if (auto entered = enter_root(*rootfs, steps, working_folder, wishes.shares); !entered)
+  const std::vector<Step> steps = plan(read_from(*rootfs), request);
+  if (auto entered = enter_root(*rootfs, steps, working_folder, request.shares); !entered)
     return entered.error();
   if (auto dropped = drop_privileges(); !dropped) return dropped.error();
   parent_death.restore();

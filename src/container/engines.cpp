@@ -12,7 +12,7 @@ std::vector<std::string> engines() {
   const auto has = [&](const char* program) { return find_program(program, environment).has_value(); };
   std::vector<std::string> found;
   if (can_unshare_mounts() && has("tar")) found.emplace_back("rootfs");
-  // Without it, podman can map only one user, which few images can live with.
+  // Without it, podman can map only one user, which few images work with.
   if (has("podman") && (::geteuid() == 0 || has("newuidmap"))) found.emplace_back("podman");
   if (has("apptainer") || has("singularity")) found.emplace_back("apptainer");
   return found;

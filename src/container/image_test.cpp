@@ -25,7 +25,7 @@ const ImageRun torch{
     {"/dev/infiniband", "/dev/nvidia0"},
     {"/usr/lib/libcuda.so.1"}};
 
-TEST(Podman, SeesVariablesAndFoldersButKeepsTheImagesOwnPath) {
+TEST(Podman, PassesVariablesAndFoldersButKeepsTheImagesPath) {
   const std::vector<std::string> words = podman_command("podman", torch, {.has_init = true});
   EXPECT_EQ(words[1], "run");
   for (const char* word :
@@ -52,7 +52,7 @@ TEST(Podman, AdaptsToTheMachine) {
   EXPECT_FALSE(has(spec, "--device=/dev/nvidia0"));
 }
 
-TEST(Apptainer, NamesImagesItsOwnWay) {
+TEST(Apptainer, UsesItsOwnImageNames) {
   struct Row {
     const char* given;
     const char* expected;
@@ -72,14 +72,14 @@ TEST(Apptainer, NamesImagesItsOwnWay) {
   }
 }
 
-TEST(Unpack, CachesWhereItIsToldElseAtHomeElseBeside) {
+TEST(Unpack, CacheFolderIsTheSettingElseHomeElseBeside) {
   EXPECT_EQ(cache_folder({{"SLIPWAY_NODE_CACHE", "/c"}, {"HOME", "/h"}}, "/i/a.tar"), "/c/rootfs");
   EXPECT_EQ(cache_folder({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}, "/i/a.tar"), "/x/slipway/rootfs");
   EXPECT_EQ(cache_folder({{"XDG_CACHE_HOME", "x"}, {"HOME", "/h"}}, "/i/a.tar"), "/h/.cache/slipway/rootfs");
   EXPECT_EQ(cache_folder({}, "/i/a.tar"), "/i/.slipway-rootfs");
 }
 
-TEST(Driver, KnowsItsFiles) {
+TEST(Driver, RecognizesDriverFiles) {
   for (const char* name : {"nvidia0", "nvidiactl", "nvidia-caps", "infiniband", "kfd"})
     EXPECT_TRUE(is_accelerator(name));
   for (const char* name : {"null", "sda", "kvm"}) EXPECT_FALSE(is_accelerator(name));

@@ -125,12 +125,12 @@ class Planner {
   std::set<std::string> opened_{"/"};
 };
 
-void add_devices(Planner& planner, const Wishes& wishes) {
+void add_devices(Planner& planner, const ContainerRequest& request) {
   planner.add({.kind = Kind::tmpfs, .target = "/dev"});
-  for (const std::string& device : wishes.devices)
+  for (const std::string& device : request.devices)
     planner.add({.kind = Kind::bind, .target = device, .source = device, .optional = true});
   // The machine's, as outside: ranks of one node exchange through it.
-  if (wishes.has_machine_shm)
+  if (request.has_machine_shm)
     planner.add({.kind = Kind::bind, .target = "/dev/shm", .source = "/dev/shm"});
   else
     planner.add({.kind = Kind::tmpfs, .target = "/dev/shm", .mode = 01777});
@@ -144,7 +144,7 @@ void add_devices(Planner& planner, const Wishes& wishes) {
 
 }  // namespace
 
-std::vector<Step> plan(const ReadFolder& read_folder, const Wishes& wishes) {
+std::vector<Step> plan(const ReadFolder& read_folder, const ContainerRequest& request) {
   Planner planner(read_folder);
   planner.add({.kind = Kind::bind, .target = "/proc", .source = "/proc"});
   planner.add({.kind = Kind::bind,
@@ -153,28 +153,28 @@ std::vector<Step> plan(const ReadFolder& read_folder, const Wishes& wishes) {
                .read_only = true,
                .optional = true});
   planner.add({.kind = Kind::bind, .target = "/sys", .source = "/sys", .read_only = true, .optional = true});
-  add_devices(planner, wishes);
+  add_devices(planner, request);
   for (const char* folder : {"/tmp", "/run", "/var/tmp"})
     planner.add(
         {.kind = Kind::tmpfs, .target = folder, .mode = folder == std::string("/run") ? 0755U : 01777U});
   for (const char* file : {"/etc/resolv.conf", "/etc/hosts"})
     planner.add({.kind = Kind::bind, .target = file, .source = file, .read_only = true, .optional = true});
-  if (!wishes.passwd.empty())
-    planner.add({.kind = Kind::text, .target = "/etc/passwd", .source = wishes.passwd, .read_only = true});
-  for (const std::string& file : wishes.driver_files)
+  if (!request.passwd.empty())
+    planner.add({.kind = Kind::text, .target = "/etc/passwd", .source = request.passwd, .read_only = true});
+  for (const std::string& file : request.driver_files)
     planner.add({.kind = Kind::bind,
                  .target = join(driver_folder, name_of(file)),
                  .source = file,
                  .read_only = true,
                  .optional = true});
   // Before the shares, which may lie in them; not where a share will be.
-  for (const std::string& folder : wishes.scratch) {
-    const bool is_shared = std::any_of(wishes.shares.begin(), wishes.shares.end(),
+  for (const std::string& folder : request.scratch) {
+    const bool is_shared = std::any_of(request.shares.begin(), request.shares.end(),
                                        [&](const Share& share) { return is_within(folder, share.path); });
     if (folder.starts_with('/') && !is_shared && !planner.exists(folder))
       planner.add({.kind = Kind::tmpfs, .target = folder, .mode = 0700});
   }
-  for (const Share& share : wishes.shares)
+  for (const Share& share : request.shares)
     planner.add(
         {.kind = Kind::bind, .target = share.path, .source = share.path, .read_only = share.read_only});
   return planner.steps();

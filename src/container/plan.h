@@ -1,5 +1,5 @@
 #pragma once
-// What a container's file tree is made of, as data. Pure: same root file system and wishes, same steps.
+// What a container's file tree is made of, as data. Pure: same root file system and request, same steps.
 //
 // The root is a small tmpfs. What lies at the top of the root file system is bound into it read-only, links
 // are made again. A folder in which a mount point is missing is taken apart in the same way, entry by entry;
@@ -23,12 +23,12 @@ struct Entry {
 // there.
 using ReadFolder = std::function<std::vector<Entry>(const std::string& folder)>;
 
-struct Wishes {
+struct ContainerRequest {
   std::vector<Share> shares;
   std::vector<std::string> devices;       // /dev/null …, files or folders of the machine
   std::vector<std::string> driver_files;  // libraries that belong to the machine's GPU driver
   std::vector<std::string> scratch;       // folders that should be there and writable: HOME, TMPDIR
-  std::string passwd;                     // what /etc/passwd should say; empty: as it is
+  std::string passwd;                     // content of /etc/passwd; empty: unchanged
   bool has_machine_shm = true;            // /dev/shm exists outside
 };
 
@@ -53,7 +53,7 @@ struct Step {
 };
 
 // In the order they are to be done. Mount points that do not exist are made by who does them.
-std::vector<Step> plan(const ReadFolder& read_folder, const Wishes& wishes);
+std::vector<Step> plan(const ReadFolder& read_folder, const ContainerRequest& request);
 
 // Where libraries of the driver are found inside.
 inline constexpr const char* driver_folder = "/.slipway/driver";

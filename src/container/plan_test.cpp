@@ -67,7 +67,7 @@ TEST(Plan, TheMachineGivesProcSysAndDevicesAndTmpIsNew) {
   EXPECT_EQ(step_for(plan(tree(plain), {}), "/dev/shm")->kind, Kind::bind);
 }
 
-TEST(Plan, AFolderIsTakenApartOnlyWhereAMountPointIsMissing) {
+TEST(Plan, FolderIsSplitOnlyWhereAMountPointIsMissing) {
   const std::vector<Step> steps = plan(tree(plain), {.shares = {{"/home/ana/work"}, {"/data"}}});
   EXPECT_EQ(step_for(steps, "/home")->kind, Kind::folder);
   EXPECT_EQ(step_for(steps, "/home/old")->kind, Kind::root_bind);
@@ -82,7 +82,7 @@ TEST(Plan, AFolderIsTakenApartOnlyWhereAMountPointIsMissing) {
   EXPECT_EQ(step_for(present, "/home/old")->kind, Kind::bind);
 }
 
-TEST(Plan, AMountGoesWhereItsPathLeadsInside) {
+TEST(Plan, MountTargetIsResolvedInsideTheContainer) {
   const std::vector<Step> steps = plan(tree(plain), {.shares = {{"/var/run/job"}}});
   EXPECT_EQ(step_for(steps, "/run/job")->source, "/var/run/job");
   EXPECT_EQ(step_for(steps, "/run/dns/conf")->source, "/etc/resolv.conf");
@@ -90,7 +90,7 @@ TEST(Plan, AMountGoesWhereItsPathLeadsInside) {
   EXPECT_EQ(step_for(steps, "/etc/resolv.conf"), nullptr);
 }
 
-TEST(Plan, HomeIsThereAndNeverHidesAShare) {
+TEST(Plan, HomeExistsAndNeverHidesAShare) {
   struct Row {
     const char* rule;
     std::string home;
@@ -118,7 +118,7 @@ TEST(Plan, HomeIsThereAndNeverHidesAShare) {
   }
 }
 
-TEST(Resolve, FollowsLinksAsInside) {
+TEST(Resolve, FollowsLinksAsInsideTheContainer) {
   const ReadFolder read_folder =
       tree({{"/", {link("a", "b/c"), link("b", "/d"), link("loop", "loop"), folder("d")}},
             {"/d", {link("up", "../../../x"), folder("c")}}});

@@ -5,7 +5,7 @@
 namespace slipway::container {
 namespace {
 
-TEST(Shares, AreWhatTheProcessWasGiven) {
+TEST(Shares, AreTheFoldersOfTheProcess) {
   const Environment environment{{"SLIPWAY_OUTPUTS", "/data/job_1/train.1/outputs"},
                                 {"SLIPWAY_SHARED", "/data/job_1/.shared/"},
                                 {"SLIPWAY_CHECKPOINT_DIR", "/ckpt/./a"},

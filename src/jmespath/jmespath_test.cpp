@@ -180,7 +180,7 @@ TEST(Jmespath, Gives) {
   }
 }
 
-TEST(Jmespath, SaysWhereAQueryIsWrong) {
+TEST(Jmespath, PointsAtTheErrorInAQuery) {
   struct Row {
     const char* query;
     int character;
@@ -225,7 +225,7 @@ TEST(Jmespath, SaysWhereAQueryIsWrong) {
   }
 }
 
-TEST(Jmespath, SaysWhatAFunctionCannotTake) {
+TEST(Jmespath, RejectsWrongArgumentTypes) {
   struct Row {
     const char* query;
     const char* what;
@@ -254,7 +254,7 @@ TEST(Jmespath, SaysWhatAFunctionCannotTake) {
   }
 }
 
-TEST(Jmespath, ShowsThePlace) {
+TEST(Jmespath, MarksThePosition) {
   const Result<Query> query = Query::parse("jobs[?state='x']");
   ASSERT_FALSE(query);
   EXPECT_EQ(query.error().what,
