@@ -32,7 +32,7 @@ class StoredFiles;
 struct ApiOptions {
   std::string data;   // the data folder, absolute
   std::string probe;  // a file in it, by which agents see whether they share it
-  std::string nonce;  // what that file says
+  std::string nonce;  // content of that file
   TimePoint started_at{};
   std::function<void(bool keep_running)> stop;  // asked for over the API
   // Of the data folder.
@@ -149,7 +149,7 @@ class Api {
   }
 
   // Where the files of an attempt lie. (files.cpp)
-  struct AttemptPlace {
+  struct AttemptFiles {
     JobRecord job;
     TaskRecord task;
     std::uint32_t attempt = 0;  // 0: there is none yet
@@ -159,12 +159,13 @@ class Api {
     std::vector<std::string> nodes;
     std::vector<bool> here;  // by node: its files lie in our data folder
   };
-  static Result<AttemptPlace> find_place(const control::Snapshot& live, control::ReadStore& store,
-                                         const control::Caller& caller, const std::string& job,
-                                         const std::string& task, std::optional<std::uint32_t> attempt);
-  std::shared_ptr<FileSource> source_of(const AttemptPlace& place, std::uint32_t rank);
+  static Result<AttemptFiles> find_attempt_files(const control::Snapshot& live, control::ReadStore& store,
+                                                 const control::Caller& caller, const std::string& job,
+                                                 const std::string& task,
+                                                 std::optional<std::uint32_t> attempt);
+  std::shared_ptr<FileSource> source_of(const AttemptFiles& files, std::uint32_t rank);
   // A process by its rank or its name.
-  static Result<std::uint32_t> rank_of(const AttemptPlace& place, const std::string& process);
+  static Result<std::uint32_t> rank_of(const AttemptFiles& files, const std::string& process);
   void send_file(const Call& call, const std::shared_ptr<FileSource>& source, const std::string& path,
                  std::uint32_t attempt);
   struct Tail {  // the last lines of a file

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 Result<void> BlobStore::prepare() {
   std::error_code ignored;
-  fs::remove_all(spool_folder(), ignored);  // half-sent ones of an earlier life
+  fs::remove_all(spool_folder(), ignored);  // partial uploads of an earlier run
   return make_folders(spool_folder(), 0700);
 }
 

@@ -26,7 +26,7 @@ Result<DatastoreRecord> find_datastore(ReadStore& store, const Call& call) {
               "slipway datastore list shows those there are");
 }
 
-Error busy() { return {ErrorCode::unavailable, "too much waits for the disk", "try again in a moment"}; }
+Error busy() { return {ErrorCode::unavailable, "too much waits for the disk", "try again shortly"}; }
 
 // An upload that nobody takes is removed, wherever the request ends.
 struct Received {

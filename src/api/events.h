@@ -1,5 +1,5 @@
 #pragma once
-// Tells what happened to those who watch. On the network's thread.
+// Publishes events to their watchers. On the network's thread.
 #include <cstdint>
 #include <functional>
 #include <map>

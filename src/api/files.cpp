@@ -19,63 +19,63 @@ namespace slipway::api {
 using control::ReadStore;
 using control::Snapshot;
 
-Result<Api::AttemptPlace> Api::find_place(const Snapshot& live, ReadStore& store,
-                                          const control::Caller& caller, const std::string& job_name,
-                                          const std::string& task_name,
-                                          std::optional<std::uint32_t> attempt) {
-  AttemptPlace place;
+Result<Api::AttemptFiles> Api::find_attempt_files(const Snapshot& live, ReadStore& store,
+                                                  const control::Caller& caller, const std::string& job_name,
+                                                  const std::string& task_name,
+                                                  std::optional<std::uint32_t> attempt) {
+  AttemptFiles files;
   auto job = control::find_job(store, caller.workspace, job_name);
   if (!job) return fail(job.error());
-  place.job = *job;
+  files.job = *job;
   auto task = find_task(store, *job, task_name);
   if (!task) return fail(task.error());
-  place.task = *task;
-  auto spec = store.task_spec(job->id, place.task.ref.group);
+  files.task = *task;
+  auto spec = store.task_spec(job->id, files.task.ref.group);
   if (!spec) return fail(spec.error());
-  place.members = gang_of(*spec);
-  auto attempts = store.attempts(place.task.ref);
+  files.members = gang_of(*spec);
+  auto attempts = store.attempts(files.task.ref);
   if (!attempts) return fail(attempts.error());
   const AttemptRecord* found = attempts->empty() ? nullptr : &attempts->back();
   if (attempt) {
     found = nullptr;
     for (const AttemptRecord& one : *attempts)
       if (one.key.attempt == *attempt) found = &one;
-    if (!found && *attempt == place.task.attempts + 1) return place;  // the next one, if it comes
+    if (!found && *attempt == files.task.attempts + 1) return files;  // the next one, if it comes
     if (!found)
       return fail(ErrorCode::not_found, fmt::format("there is no attempt {} of {}", *attempt, task_name),
                   fmt::format("it has had {}", attempts->size()));
   }
-  if (!found) return place;
-  place.attempt = found->key.attempt;
-  place.ended = found->ended_at.has_value();
-  place.nodes = found->node_names;
-  place.members = gang_of(*spec, static_cast<std::uint32_t>(place.nodes.size()));
-  place.is_named = is_named(*spec, place.members.size());
-  for (const std::string& name : place.nodes) {
+  if (!found) return files;
+  files.attempt = found->key.attempt;
+  files.ended = found->ended_at.has_value();
+  files.nodes = found->node_names;
+  files.members = gang_of(*spec, static_cast<std::uint32_t>(files.nodes.size()));
+  files.is_named = is_named(*spec, files.members.size());
+  for (const std::string& name : files.nodes) {
     const auto node = live.node(caller.workspace, name);
-    place.here.push_back(!node || node->node.local || node->node.shares_storage);
+    files.here.push_back(!node || node->node.local || node->node.shares_storage);
   }
-  return place;
+  return files;
 }
 
-Result<std::uint32_t> Api::rank_of(const AttemptPlace& place, const std::string& process) {
+Result<std::uint32_t> Api::rank_of(const AttemptFiles& files, const std::string& process) {
   std::string names;
-  for (std::uint32_t rank = 0; rank < place.members.size(); ++rank) {
-    const std::string name = member_name(place.members[rank], rank);
+  for (std::uint32_t rank = 0; rank < files.members.size(); ++rank) {
+    const std::string name = member_name(files.members[rank], rank);
     if (process == name || process == std::to_string(rank)) return rank;
     if (rank < 20) names += (names.empty() ? "" : ", ") + name;
   }
   return fail(ErrorCode::not_found,
-              fmt::format("{} has no process {}", place.task.name, process.substr(0, 50)),
-              fmt::format("its processes are {}{}", names, place.members.size() > 20 ? ", …" : ""));
+              fmt::format("{} has no process {}", files.task.name, process.substr(0, 50)),
+              fmt::format("its processes are {}{}", names, files.members.size() > 20 ? ", …" : ""));
 }
 
-std::shared_ptr<FileSource> Api::source_of(const AttemptPlace& place, std::uint32_t rank) {
+std::shared_ptr<FileSource> Api::source_of(const AttemptFiles& files, std::uint32_t rank) {
   const std::string folder =
-      attempt_folder(place.job.workspace, place.job.id, place.task.name, place.attempt);
-  const std::size_t node = place.members[rank].node;
-  if (node < place.here.size() && !place.here[node])
-    return files_on_node(sessions_, place.job.workspace, place.nodes[node], folder);
+      attempt_folder(files.job.workspace, files.job.id, files.task.name, files.attempt);
+  const std::size_t node = files.members[rank].node;
+  if (node < files.here.size() && !files.here[node])
+    return files_on_node(sessions_, files.job.workspace, files.nodes[node], folder);
   return files_here(options_.data + "/" + folder, watcher_);
 }
 
@@ -156,44 +156,46 @@ Result<std::optional<std::uint32_t>> attempt_of(const Call& call) {
 }  // namespace
 
 void Api::add_file_routes() {
-  const auto with_place = [this](const Call& call, std::function<void(const AttemptPlace&)> then) {
+  const auto with_attempt_files = [this](const Call& call, std::function<void(const AttemptFiles&)> then) {
     const auto attempt = attempt_of(call);
     if (!attempt) return call.send(problem(attempt.error()));
-    read_live<AttemptPlace>(
+    read_live<AttemptFiles>(
         call,
         [call, attempt = *attempt](const Snapshot& live, ReadStore& store) {
-          return find_place(live, store, call.caller, call.part("job"), call.part("task"), attempt);
+          return find_attempt_files(live, store, call.caller, call.part("job"), call.part("task"), attempt);
         },
-        [call, then = std::move(then)](const AttemptPlace& place) {
-          if (place.attempt == 0)
+        [call, then = std::move(then)](const AttemptFiles& files) {
+          if (files.attempt == 0)
             return call.send(
                 problem({ErrorCode::not_found,
-                         fmt::format("{}/{} has no files yet: it has not started", to_string(place.job.id),
-                                     place.task.name),
-                         fmt::format("slipway job why {} says what it waits for", to_string(place.job.id))}));
-          then(place);
+                         fmt::format("{}/{} has no files yet: it has not started", to_string(files.job.id),
+                                     files.task.name),
+                         fmt::format("slipway job why {} says what it waits for", to_string(files.job.id))}));
+          then(files);
         });
   };
-  router_.add("GET", "/v1/jobs/{job}/tasks/{task}/files", Role::viewer, [this, with_place](const Call& call) {
-    with_place(call, [this, call](const AttemptPlace& place) {
-      auto source = source_of(place, 0);
-      source->list(call.parameter("path").value_or(""), [call, source](Result<std::vector<FileItem>> items) {
-        if (!items) return call.send(problem(items.error()));
-        std::vector<std::string> list;
-        for (const FileItem& item : *items)
-          list.push_back(wire::format_file(item.path, item.kind, item.size, item.modified_at));
-        call.send(json(200, wire::format_list(list, std::nullopt)));
+  router_.add(
+      "GET", "/v1/jobs/{job}/tasks/{task}/files", Role::viewer, [this, with_attempt_files](const Call& call) {
+        with_attempt_files(call, [this, call](const AttemptFiles& files) {
+          auto source = source_of(files, 0);
+          source->list(
+              call.parameter("path").value_or(""), [call, source](Result<std::vector<FileItem>> items) {
+                if (!items) return call.send(problem(items.error()));
+                std::vector<std::string> list;
+                for (const FileItem& item : *items)
+                  list.push_back(wire::format_file(item.path, item.kind, item.size, item.modified_at));
+                call.send(json(200, wire::format_list(list, std::nullopt)));
+              });
+        });
       });
-    });
-  });
   router_.add("GET", "/v1/jobs/{job}/tasks/{task}/files/content", Role::viewer,
-              [this, with_place](const Call& call) {
+              [this, with_attempt_files](const Call& call) {
                 const auto path = call.parameter("path");
                 if (!path || path->empty())
                   return call.send(
                       problem({ErrorCode::invalid, "the request names no file", "add ?path=stdout.txt"}));
-                with_place(call, [this, call, path = *path](const AttemptPlace& place) {
-                  send_file(call, source_of(place, 0), path, place.attempt);
+                with_attempt_files(call, [this, call, path = *path](const AttemptFiles& files) {
+                  send_file(call, source_of(files, 0), path, files.attempt);
                 });
               });
 
@@ -221,7 +223,7 @@ void Api::add_file_routes() {
           [call, adopted, done] { call.send(adopted ? net::Response{done} : problem(adopted.error())); });
     });
     if (!queued)
-      call.send(problem({ErrorCode::unavailable, "too much waits for the disk", "try again in a moment"}));
+      call.send(problem({ErrorCode::unavailable, "too much waits for the disk", "try again shortly"}));
   });
   router_.add("GET", "/v1/blobs/{hash}", Role::node, [this](const Call& call) {
     const std::string hash = call.part("hash");

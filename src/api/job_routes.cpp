@@ -62,7 +62,7 @@ void Api::add_job_routes() {
                  call.loop().post(
                      [call, checked, submit] { checked ? submit() : call.send(problem(checked.error())); });
                })) {
-      call.send(problem({ErrorCode::unavailable, "too much waits for the disk", "try again in a moment"}));
+      call.send(problem({ErrorCode::unavailable, "too much waits for the disk", "try again shortly"}));
     }
   });
   router_.add("DELETE", "/v1/jobs/{job}", Role::member, [this](const Call& call) {

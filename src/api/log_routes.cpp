@@ -106,7 +106,7 @@ void Api::find_tail(const std::shared_ptr<FileSource>& source, const std::string
     auto searched = search_here(*file, *search);
     loop_.post([finish, searched] { finish(searched); });
   });
-  if (!queued) finish(fail(ErrorCode::unavailable, "too much waits for the disk", "try again in a moment"));
+  if (!queued) finish(fail(ErrorCode::unavailable, "too much waits for the disk", "try again shortly"));
 }
 
 // One client that reads a log as it grows: waits for the attempt to start, ends when it has ended and all is
@@ -140,8 +140,8 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
   void look() {
     if (std::exchange(looking_, true)) return;
     missed_.clear();
-    const auto looked = [self = shared_from_this()](Result<Api::AttemptPlace> place) {
-      auto shared = std::make_shared<Result<Api::AttemptPlace>>(std::move(place));
+    const auto looked = [self = shared_from_this()](Result<Api::AttemptFiles> files) {
+      auto shared = std::make_shared<Result<Api::AttemptFiles>>(std::move(files));
       self->call_.loop().post([self, shared] { self->looked(*shared); });
     };
     const auto failed = [looked](const Error& error) { looked(fail(error)); };
@@ -150,46 +150,46 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
           self->api_.reads_.post(
               [self, live, looked](ReadStore& store) {
                 const Call& call = self->call_;
-                looked(Api::find_place(*live, store, call.caller, call.part("job"), call.part("task"),
-                                       self->query_.attempt));
+                looked(Api::find_attempt_files(*live, store, call.caller, call.part("job"), call.part("task"),
+                                               self->query_.attempt));
               },
               failed);
         },
         failed);
   }
 
-  void looked(const Result<Api::AttemptPlace>& place) {
+  void looked(const Result<Api::AttemptFiles>& files) {
     looking_ = false;
     if (!keep_) return;
-    if (!place) {
-      call_.send(problem(place.error()));
+    if (!files) {
+      call_.send(problem(files.error()));
       return end();
     }
-    if (missed_.contains(place->job.id)) return look();
-    found(*place);
+    if (missed_.contains(files->job.id)) return look();
+    found(*files);
   }
 
-  void found(const Api::AttemptPlace& place) {
-    job_ = place.job.id;
-    task_ = place.task.name;
-    const auto rank = Api::rank_of(place, query_.process);
+  void found(const Api::AttemptFiles& files) {
+    job_ = files.job.id;
+    task_ = files.task.name;
+    const auto rank = Api::rank_of(files, query_.process);
     if (!rank) {
       call_.send(problem(rank.error()));
       return end();
     }
-    if (place.attempt == 0) {
-      if (is_terminal(place.task.state)) {  // it will never write anything
+    if (files.attempt == 0) {
+      if (is_terminal(files.task.state)) {  // it will never write anything
         open_stream(0, false);
         stream_->finish();
         return end();
       }
       return;  // happened() looks again when it starts or ends
     }
-    attempt_ = place.attempt;
-    ended_ = place.ended;
-    const StreamNames names = stream_names(member_name(place.members[*rank], *rank), place.is_named);
+    attempt_ = files.attempt;
+    ended_ = files.ended;
+    const StreamNames names = stream_names(member_name(files.members[*rank], *rank), files.is_named);
     path_ = query_.stream == "stdout" ? names.out : names.err;
-    source_ = api_.source_of(place, *rank);
+    source_ = api_.source_of(files, *rank);
     offset_ = query_.offset;
     if (!query_.tail) return begin(false);
     source_->size(path_, [self = shared_from_this()](Result<std::uint64_t> size) {
@@ -297,37 +297,38 @@ void Api::add_log_routes() {
     auto query = query_of(call);
     if (!query) return call.send(problem(query.error()));
     if (query->follow) return std::make_shared<LogFollower>(*this, call, *query)->start();
-    read_live<AttemptPlace>(
+    read_live<AttemptFiles>(
         call,
         [call, query = *query](const Snapshot& live, ReadStore& store) {
-          return find_place(live, store, call.caller, call.part("job"), call.part("task"), query.attempt);
+          return find_attempt_files(live, store, call.caller, call.part("job"), call.part("task"),
+                                    query.attempt);
         },
-        [this, call, query = *query](const AttemptPlace& place) {
-          const auto found = rank_of(place, query.process);
+        [this, call, query = *query](const AttemptFiles& files) {
+          const auto found = rank_of(files, query.process);
           if (!found) return call.send(problem(found.error()));
           const std::uint32_t rank = *found;
-          if (place.attempt == 0)
+          if (files.attempt == 0)
             return call.send({200,
                               {{"Content-Type", "text/plain; charset=utf-8"}, {"X-Slipway-Attempt", "0"}},
                               ""});  // nothing was written yet
-          const StreamNames names = stream_names(member_name(place.members[rank], rank), place.is_named);
+          const StreamNames names = stream_names(member_name(files.members[rank], rank), files.is_named);
           const std::string path = query.stream == "stdout" ? names.out : names.err;
           if (!query.tail && query.offset == 0) {
-            auto source = source_of(place, rank);
-            return source->size(path, [this, call, place, rank, path, source](Result<std::uint64_t> size) {
+            auto source = source_of(files, rank);
+            return source->size(path, [this, call, files, rank, path, source](Result<std::uint64_t> size) {
               if (!size && size.error().code == ErrorCode::not_found)
                 return call.send({200,
                                   {{"Content-Type", "text/plain; charset=utf-8"},
-                                   {"X-Slipway-Attempt", std::to_string(place.attempt)}},
+                                   {"X-Slipway-Attempt", std::to_string(files.attempt)}},
                                   ""});  // never started
-              send_file(call, source_of(place, rank), path, place.attempt);
+              send_file(call, source_of(files, rank), path, files.attempt);
             });
           }
-          auto source = source_of(place, rank);
-          source->size(path, [this, call, source, path, query, place](Result<std::uint64_t> size) {
+          auto source = source_of(files, rank);
+          source->size(path, [this, call, source, path, query, files](Result<std::uint64_t> size) {
             if (!size) return call.send(problem(size.error()));
             const auto send_from = [this, call, source, path, size = *size,
-                                    attempt = place.attempt](const Result<Tail>& tail) {
+                                    attempt = files.attempt](const Result<Tail>& tail) {
               if (!tail) return call.send(problem(tail.error()));
               net::Headers headers{{"Content-Type", "text/plain; charset=utf-8"},
                                    {"X-Slipway-Attempt", std::to_string(attempt)}};

@@ -2,7 +2,7 @@
 // Where the last lines of a file begin, searched from its end in pieces. Pure: the caller reads the pieces.
 //
 // A search looks at 64 MiB at most. A line longer than 16 MiB is cut: the tail begins inside it. is_cut()
-// says that either limit was met.
+// is set when either limit was met.
 #include <cstdint>
 #include <optional>
 #include <string_view>

@@ -22,7 +22,7 @@ void NodeSessions::received(SessionId id, const control::Caller& caller, const s
   auto message = wire::parse_from_agent(text);
   if (!message) {
     log::warning("node.garbage", {{"session", id.value()}, {"why", message.error().what}});
-    return close(id, "it does not speak our protocol");
+    return close(id, "protocol error: the message cannot be read");
   }
   if (auto* hello = std::get_if<Hello>(&*message)) {
     if (const auto found = sessions_.find(id); found != sessions_.end())

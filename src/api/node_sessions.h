@@ -22,7 +22,7 @@ class NodeSessions {
   void close(SessionId session, const std::string& why);
   void close_all(const std::string& why);
 
-  // Asks the node's agent; see FileSource for what is asked. The answer's first byte says its kind: 0 data, 1
+  // Asks the node's agent; see FileSource for what is asked. The answer's first byte is its kind: 0 data, 1
   // JSON, 2 an error.
   using Reply = std::function<void(Result<std::string>)>;
   void ask(const std::string& workspace, const std::string& node, const std::string& question, Reply reply);

@@ -12,7 +12,7 @@ void seal_secrets(const Sealer& sealer, JobSpec& spec);
 void seal_secrets(const Sealer& sealer, PoolRequest& request);
 // Leaves only their names.
 void hide_secrets(JobSpec& spec);
-// What cannot be opened is left as it is, and said in the log: the process sees that it is wrong.
+// What cannot be opened is left as it is, and logged: the process sees that it is wrong.
 void open_secrets(const Sealer& sealer, Orders& orders);
 bool has_secrets(const Orders& orders);
 

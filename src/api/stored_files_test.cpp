@@ -60,7 +60,7 @@ TEST_F(Stored, PutsListsOpensAndRemoves) {
   EXPECT_FALSE(fs::exists(top + "/data/a"));
 }
 
-TEST_F(Stored, NothingLeadsOut) {
+TEST_F(Stored, PathsCannotEscapeTheFolder) {
   fs::create_directory_symlink("../outside", top + "/data/out");
   fs::create_symlink("../outside/secret", top + "/data/file");
   fs::create_directories(top + "/data/in");
