@@ -1,5 +1,5 @@
 // What the control plane itself costs per task, and whether that grows with their number: the real Controller
-// over the store in memory, with nodes that end every process the moment they are told to start it.
+// over the store in memory, with nodes that end every process as soon as they are ordered to start it.
 //
 // The store drops the rows of tasks, attempts and events, as SQLite takes them out of the process: kept, they
 // would be a heap of gigabytes whose growing cost is the store's. --keep keeps them, to see the difference.
@@ -61,12 +61,12 @@ class Cluster {
     SLIPWAY_CHECK(loaded.has_value());
     controller_ = std::move(*loaded);
     controller_->set_now(now_);
-    PoolRequest wish;
-    wish.name = "lab";
-    wish.dedicated = 0;
-    wish.provisioner = "none";
-    wish.lease = wish.lost_after = 10h;
-    SLIPWAY_CHECK(controller_->create_pool(user_, wish).has_value());
+    PoolRequest request;
+    request.name = "lab";
+    request.dedicated = 0;
+    request.provisioner = "none";
+    request.lease = request.lost_after = 10h;
+    SLIPWAY_CHECK(controller_->create_pool(user_, request).has_value());
     for (std::uint32_t i = 1; i <= nodes; ++i) {
       Hello hello;
       hello.name = "node-" + std::to_string(i);
@@ -101,8 +101,8 @@ class Cluster {
   }
 
  private:
-  bool turn() {  // whether any node was told something
-    now_ += Duration(1'000);
+  bool turn() {  // whether any node was sent something
+    now_ += std::chrono::milliseconds(1);
     controller_->set_now(now_);
     for (auto& [session, report] : reports_) controller_->report(session, report);
     reports_.clear();

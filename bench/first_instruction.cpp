@@ -1,4 +1,4 @@
-// Says when it began to run: nanoseconds since 1970, read before anything else is done.
+// Prints when it began to run: nanoseconds since 1970, read before anything else is done.
 #include <unistd.h>
 
 #include <cstdio>

@@ -63,7 +63,7 @@ def resident(pid):
 
 
 def cpu_seconds(pid):
-    """CPU time of all threads, in nanosecond steps where the kernel tells them."""
+    """CPU time of all threads, in nanosecond steps where the kernel has them."""
     total = 0.0
     for thread in os.listdir(f"/proc/{pid}/task"):
         try:
@@ -100,7 +100,7 @@ class Use:
 
 
 def settled_resident(pid, patience=10.0):
-    """Resident bytes once they have stopped falling: a service gives memory back a moment after its use."""
+    """Resident bytes once they have stopped falling: a service gives memory back shortly after its use."""
     end = time.monotonic() + patience
     lowest, since = resident(pid)[0], time.monotonic()
     while time.monotonic() < end and time.monotonic() - since < 2.0:

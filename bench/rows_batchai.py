@@ -1,4 +1,4 @@
-"""What Batch AI's face costs beside the native routes: starting a job, listing many, following a file."""
+"""What the Batch AI API costs beside the native routes: starting a job, listing many, following a file."""
 import contextlib
 import os
 import random
@@ -62,18 +62,18 @@ def empty_home(bench):
 
 def batchai(bench):
     with empty_home(bench), Service(bench.slipway, bench.folders.fresh()) as service:
-        face = BatchAi(service)
-        start(bench, service, face)
-        listing(bench, service, face)
-        stream(bench, service, face)
+        client = BatchAi(service)
+        start(bench, service, client)
+        listing(bench, service, client)
+        stream(bench, service, client)
 
 
-def start(bench, service, face):
+def start(bench, service, client):
     program = os.path.join(bench.programs, "first_instruction")
     service.pool("lab", 1, 2)
-    face.cluster("c1", 1)
+    client.cluster("c1", 1)
     native_body = {"pool": "lab", "tasks": [{"name": "run", "command": [program]}]}
-    waits = {"native": [], "face": []}
+    waits = {"native": [], "batchai": []}
 
     def measure(kind, request, job):
         begin = time.time_ns()
@@ -87,19 +87,19 @@ def start(bench, service, face):
     for number in range(20 if bench.quick else 150):
         measure("native", service.api.bytes_of("POST", "/v1/jobs", native_body), None)
         name = f"start-{number}"
-        measure("face", service.api.bytes_of("PUT", f"{JOBS}/{name}?{VERSION}", face.body(program, "c1")), name)
-    native, face_ms = median(waits["native"]), median(waits["face"])
-    bench.row("Batch AI: job PUT to first instruction, p50", f"{face_ms:.1f} ms, native submit {native:.1f} ms",
-              "10 ms over native", (face_ms - native) / 10, face_ms - native <= 10, milliseconds=waits)
+        measure("batchai", service.api.bytes_of("PUT", f"{JOBS}/{name}?{VERSION}", client.body(program, "c1")), name)
+    native, batchai_ms = median(waits["native"]), median(waits["batchai"])
+    bench.row("Batch AI: job PUT to first instruction, p50", f"{batchai_ms:.1f} ms, native submit {native:.1f} ms",
+              "10 ms over native", (batchai_ms - native) / 10, batchai_ms - native <= 10, milliseconds=waits)
 
 
-def listing(bench, service, face):
+def listing(bench, service, client):
     count, ran = (1200, 1000) if bench.quick else (10000, 1000)
-    face.put(f"{BASE}/experiments/many", {})
-    face.cluster("none", 0)
+    client.put(f"{BASE}/experiments/many", {})
+    client.cluster("none", 0)
     jobs = f"{BASE}/experiments/many/jobs"
     for number in range(count):  # the first page has run; of the rest nothing can
-        face.put(f"{jobs}/many-{number}", face.body(":", "c1" if number < ran else "none"))
+        client.put(f"{jobs}/many-{number}", client.body(":", "c1" if number < ran else "none"))
     service.wait(f"many-{ran - 1}")
     request = service.api.bytes_of("GET", f"{jobs}?{VERSION}&maxresults=1000")
     times = []
@@ -114,12 +114,12 @@ def listing(bench, service, face):
               p50 <= 20, milliseconds=sorted(times))
 
 
-def stream(bench, service, face):
+def stream(bench, service, client):
     lines = 60 if bench.quick else 300
     # At odd times, so that they do not fall into step with the looks.
     pauses = " ".join(f"{random.uniform(0.03, 0.09):.4f}" for _ in range(lines))
     line = f"for pause in {pauses}; do sleep $pause; date +%s%N; done"
-    face.put(f"{JOBS}/stream", face.body(line, "c1"))
+    client.put(f"{JOBS}/stream", client.body(line, "c1"))
     words = ["batchai", "job", "file", "stream", "-g", "ml", "-w", "main", "-e", "digits", "-j", "stream", "-f", "stdout.txt",
              "--subscription", "lab", "--data", service.data]
     waits = []

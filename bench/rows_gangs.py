@@ -48,7 +48,7 @@ def start_to_end(bench, service, processes, rounds):
 
 
 def mpirun_seconds(mpirun, processes):
-    """Open MPI 4.1 hangs now and then with programs that end at once; such a try says nothing and is made again."""
+    """Open MPI 4.1 hangs now and then with programs that end at once; such a try is void and is repeated."""
     for _ in range(5):
         begin = time.monotonic()
         try:
@@ -100,7 +100,7 @@ def wait_for(path, patience=30):
 def one_after_another(bench):
     count = 200 if bench.quick else 1000
     with Service(bench.slipway, bench.folders.fresh()) as service:
-        service.pool("lab", NODES, 1)  # room for one at a time
+        service.pool("lab", NODES, 1)  # capacity for one at a time
         begin = time.monotonic()
         job = service.submit({"pool": "lab", "tasks": [{"name": "t", "nodes": NODES, "count": count, "command": ["true"]}]})
         if service.wait(job)["state"] != "succeeded":

@@ -154,7 +154,7 @@ def growth(bench):
 
 def control_growth(bench):
     largest = 100000 if bench.quick else 1000000
-    # With many nodes the small job is left out: it fits on them at once, so nothing is ever sent ahead.
+    # With many nodes the small job is left out: it fits on them at once, so nothing is ever prefetched.
     for nodes, smallest in ((2, 1000), (64, 10000)):
         sizes = [size for size in (1000, 10000, 100000, 1000000) if smallest <= size <= largest]
         rounds = []

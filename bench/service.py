@@ -147,7 +147,7 @@ class Service:
                 return answer
 
     def run_array(self, pool, count, command):
-        """Seconds until all of an array have succeeded and the service says so."""
+        """Seconds until all of an array have succeeded and the service reports it."""
         begin = time.monotonic()
         job = self.submit({"name": "bench", "pool": pool, "tasks": [{"name": "t", "command": command, "count": count}]})
         ended = self.wait(job)

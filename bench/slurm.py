@@ -91,8 +91,8 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
         return self
 
     def is_idle(self):
-        said = subprocess.run([find("sinfo"), "-h", "-o", "%T"], capture_output=True, text=True, env=self.environment, check=False)
-        return said.stdout.strip() == "idle"
+        listed = subprocess.run([find("sinfo"), "-h", "-o", "%T"], capture_output=True, text=True, env=self.environment, check=False)
+        return listed.stdout.strip() == "idle"
 
     def wait_for(self, condition, what):
         deadline = time.monotonic() + 30
