@@ -27,7 +27,7 @@ class SqliteFile : public testing::Test {
   std::string folder_, path_;
 };
 
-TEST_F(SqliteFile, WhatIsNoDatabaseIsRefusedAndLeftAlone) {
+TEST_F(SqliteFile, FileThatIsNoDatabaseIsRejectedAndUnchanged) {
   const std::string garbage(20'000, 'x');
   ASSERT_TRUE(write_file_durably(path_, garbage));
   const auto store = store::open_sqlite(path_);
@@ -70,7 +70,7 @@ TEST_F(SqliteFile, TheLogStaysBoundedUnderOverlappingReaders) {
   EXPECT_LT(largest, 64u << 20);
 }
 
-TEST_F(SqliteFile, ADamagedPageIsSeenAtTheStart) {
+TEST_F(SqliteFile, DamagedPageIsDetectedAtOpen) {
   { ASSERT_TRUE(store::open_sqlite(path_)); }
   std::string bytes = read_file(path_).value();
   for (std::size_t i = 4096; i < std::min<std::size_t>(bytes.size(), 40'000); ++i)
@@ -80,7 +80,7 @@ TEST_F(SqliteFile, ADamagedPageIsSeenAtTheStart) {
   EXPECT_FALSE(store);
 }
 
-TEST_F(SqliteFile, ANewerOneIsRefused) {
+TEST_F(SqliteFile, NewerSchemaIsRejected) {
   { ASSERT_TRUE(store::open_sqlite(path_)); }
   std::string bytes = read_file(path_).value();
   bytes[63] = 99;  // user_version, big-endian at offset 60

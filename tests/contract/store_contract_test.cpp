@@ -14,6 +14,8 @@
 namespace slipway {
 namespace {
 
+using namespace std::chrono_literals;
+
 using control::Changes;
 using control::Store;
 
@@ -76,7 +78,7 @@ control::NewJob new_job(std::uint64_t id, std::string name = "train") {
   sweep.depends_on = {"prepare"};
   sweep.environment = {{"A", "b"}};
   sweep.retries = 2;
-  sweep.max_wall_time = Duration(1'500'000);
+  sweep.max_wall_time = 1500ms;
   sweep.resources = {.cores = 500, .memory = 1 << 20, .gpus = 1};
   fresh.spec.tasks = {prepare, sweep};
   fresh.job = {.id = JobId{id},
@@ -90,7 +92,7 @@ control::NewJob new_job(std::uint64_t id, std::string name = "train") {
   return fresh;
 }
 
-TEST_P(StoreContract, GivesBackWhatWasSaved) {
+TEST_P(StoreContract, LoadsWhatWasSaved) {
   Changes changes;
   PoolRecord pool;
   pool.name = "lab";
@@ -100,14 +102,14 @@ TEST_P(StoreContract, GivesBackWhatWasSaved) {
   pool.created_at = at(1);
   pool.fill = Fill::spread;
   pool.slots_per_node = 4;
-  pool.idle_timeout = Duration(1'234'567);
-  pool.notice = Duration(0);
+  pool.idle_timeout = 1'234'567us;
+  pool.notice = 0s;
   pool.deallocation = Deallocation::task_completion;
-  pool.start_task = {"#!/bin/sh\necho \"é\"\n", "", {{"A", "b=c"}}, false, 3, Duration(1'500'000)};
-  pool.evictions = {Duration(20'000'000), Duration(10'000'000), 7};
-  pool.autoscale = {ScaleBy::formula, 0, 0, 0, true, Duration(15'000'001), "$TargetDedicatedNodes = 1;", {}};
+  pool.start_task = {"#!/bin/sh\necho \"é\"\n", "", {{"A", "b=c"}}, false, 3, 1500ms};
+  pool.evictions = {20s, 10s, 7};
+  pool.autoscale = {ScaleBy::formula, 0, 0, 0, true, 15'000'001us, "$TargetDedicatedNodes = 1;", {}};
   pool.last_run = {at(9), "$TargetDedicatedNodes=1", "InsufficientSampleData", "too few"};
-  pool.resize = {ResizeState::resizing,   at(8), Duration(60'000'000),
+  pool.resize = {ResizeState::resizing,   at(8), 60s,
                  Deallocation::terminate, "ana", {{"AllocationFailed", "no cores are free"}}};
   changes.pools.push_back(pool);
   NodeRecord node{
@@ -153,7 +155,7 @@ TEST_P(StoreContract, GivesBackWhatWasSaved) {
   EXPECT_EQ(reads().task_spec(JobId{7}, 1).value(), changes.jobs_new[0].spec.tasks[1]);
 }
 
-TEST_P(StoreContract, KeepsThePastOfPools) {
+TEST_P(StoreContract, KeepsPoolHistory) {
   Changes changes;
   PoolMoment moment;
   moment.pool = "lab";
@@ -198,14 +200,14 @@ TEST_P(StoreContract, KeepsThePastOfPools) {
   EXPECT_TRUE(reads().pool_history("default", "lab", 4)->empty());
 }
 
-TEST_P(StoreContract, KeepsWhatWasUsed) {
+TEST_P(StoreContract, KeepsUsage) {
   UsageMeter meter;
   meter.change_wall(2 * node_whole, at(5));
   meter.change(Spent::computing, node_whole, at(6));
   Changes changes;
   PoolRecord pool;
   pool.name = "lab";
-  pool.policy = {.weights = {{"ana", 2.5}}, .half_life = Duration(60'000'000), .per_user = {.max_nodes = 3}};
+  pool.policy = {.weights = {{"ana", 2.5}}, .half_life = 60s, .per_user = {.max_nodes = 3}};
   changes.pools = {pool};
   changes.jobs_new = {new_job(1)};
   changes.jobs_new.front().job.max_parallel_tasks = 7;
@@ -237,7 +239,7 @@ TEST_P(StoreContract, KeepsWhatWasUsed) {
   EXPECT_EQ(reads().job_usage(JobId{1}).value(), UsageMeter{});
 }
 
-TEST_P(StoreContract, LoadsWhatLivesAndLeavesWhatEnded) {
+TEST_P(StoreContract, LoadsLiveJobsOnly) {
   Changes changes;
   changes.jobs_new = {new_job(1), new_job(2)};
   save(changes);
@@ -301,7 +303,7 @@ TEST_P(StoreContract, ListsTheAttemptsOfAJobPageByPage) {
   EXPECT_EQ(found, keys);
 }
 
-TEST_P(StoreContract, GivesTheAttemptsOfSeveralTasksInTheOrderAsked) {
+TEST_P(StoreContract, ReturnsTheAttemptsOfSeveralTasksInRequestOrder) {
   Changes changes;
   changes.jobs_new = {new_job(1), new_job(2), new_job(3)};
   const AttemptKey first{{JobId{1}, 0, 0}, 1}, second{{JobId{1}, 0, 0}, 2}, other{{JobId{3}, 0, 0}, 1};
@@ -379,7 +381,7 @@ TEST_P(StoreContract, JobsByKeyNameStateAndAge) {
   EXPECT_EQ(ids({.workspace = {}, .state = JobState::failed, .name = {}, .before = {}, .limit = 9}), "");
 }
 
-TEST_P(StoreContract, RemovedJobsLeaveNothingAndTheirIdsStayUsed) {
+TEST_P(StoreContract, RemovedJobsLeaveNoRowsAndIdsAreNotReused) {
   Changes changes;
   changes.jobs_new = {new_job(1), new_job(9)};
   changes.tasks.push_back(
