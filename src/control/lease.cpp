@@ -47,7 +47,8 @@ void give_up_attempts(Turn& turn, Node& node, Duration silent, const std::string
 }  // namespace
 
 Duration lease_of(const Pool& pool, const TaskSpec& spec, const sched::Shape& need) {
-  const bool keeps = pool.record.on_lease_loss == OnLeaseLoss::keep && spec.on_lease_loss == OnLeaseLoss::keep;
+  const bool keeps =
+      pool.record.on_lease_loss == OnLeaseLoss::keep && spec.on_lease_loss == OnLeaseLoss::keep;
   const bool has_other_nodes = pool.capacity.large_enough(need) > need.nodes;
   if (!keeps && has_other_nodes) return pool.record.lease;
   return std::max(pool.record.lease, lease_within(pool.record.lost_after));

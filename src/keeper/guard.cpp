@@ -44,8 +44,7 @@ void Guard::set_deadline(std::optional<Duration> deadline) {
 
 void Guard::start() {
   if (!shared_) {
-    void* memory =
-        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return log_line(fmt::format("no guard: {}", std::strerror(errno)));
     shared_ = new (memory) Shared;
     wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

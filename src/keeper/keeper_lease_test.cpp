@@ -16,7 +16,8 @@ class KeeperLease : public ::testing::TestWithParam<Groups> {
  protected:
   // Runs until it is killed, and has a child that does too.
   StartRequest forever(std::uint32_t index, Duration lease) {
-    StartRequest start = keeper.script(index, "sleep 1000 & echo $! > $HERE/child; echo $$ > $HERE/pid; wait");
+    StartRequest start =
+        keeper.script(index, "sleep 1000 & echo $! > $HERE/child; echo $$ > $HERE/pid; wait");
     start.lease = lease;
     return start;
   }

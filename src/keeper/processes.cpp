@@ -87,8 +87,8 @@ bool Processes::refuse_without_lease(const StartRequest& start) {
   return true;
 }
 
-// The guard lets the keeper be late by a twentieth of the lease, a quarter of a second of five, but not by less
-// than a busy machine may make it.
+// The guard lets the keeper be late by a twentieth of the lease, a quarter of a second of five, but not by
+// less than a busy machine may make it.
 void Processes::set_guard() {
   const std::optional<Duration> next = leases_.next();
   const Duration late_max = std::max(leases_.shortest() / 20, guard_patience_least);
@@ -457,7 +457,8 @@ bool Processes::is_tree_gone(Serial serial) {
   if (is_exact(process)) return cgroups_.is_empty(process.slot);
   // What outlives its first process has become our child, or hangs below one that has.
   if (const auto children = own_children())
-    if (std::all_of(children->begin(), children->end(), [&](pid_t pid) { return by_pid_.contains(pid) || others_.contains(pid); }))
+    if (std::all_of(children->begin(), children->end(),
+                    [&](pid_t pid) { return by_pid_.contains(pid) || others_.contains(pid); }))
       return true;
   return find_tree(identity_, query(serial)).empty();
 }

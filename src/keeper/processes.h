@@ -42,7 +42,7 @@ class Processes {
   void forget(const ForgetRequest& forget);
   void renew(const RenewRequest& renew);
   void ignore_child(pid_t pid) { others_.insert(pid); }  // one that belongs to no process
-  void stop_everything();  // at once
+  void stop_everything();                                // at once
 
   // What the loop of the keeper calls when something happened.
   void reap();                   // SIGCHLD
@@ -132,7 +132,7 @@ class Processes {
   Capacity capacity_;
   Leases leases_;
   Guard guard_;
-  std::set<pid_t> others_;  // children that belong to no process
+  std::set<pid_t> others_;                   // children that belong to no process
   std::map<WorkKey, StartRequest> waiting_;  // for capacity
   std::vector<StartRequest> pending_;        // their intents are in the journal's buffer
   Running running_;

@@ -108,11 +108,11 @@ std::string World::broken_attempts() {
     Resources running = node.running_now();
     running.gpus = 0;  // see broken_gpus
     if (!fits(running, node.options().total)) return fmt::format("node {} runs more than it has", name);
-    if (!is_present(node)) continue;
+    // On whatever node they run, and whether or not the service can reach it.
     for (const AttemptKey& key : node.attempts_running()) {
       if (const auto [at, added] = live.emplace(key.task, to_string(key));
           !added && at->second != to_string(key))
-        return fmt::format("two live attempts: {} and {}", at->second, to_string(key));
+        return fmt::format("processes of two attempts run at once: {} and {}", at->second, to_string(key));
     }
   }
   return "";

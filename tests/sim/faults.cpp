@@ -17,6 +17,11 @@ void World::maybe_fault() {
     controller_->begin_stop();
     is_stopping_ = true;
   }
+  if (!service_paused_at_ && chance(odds_.service_pauses)) {
+    ++tally_["service.paused"];
+    service_paused_at_ = now_;
+    service_continues_at_ = now_ + between(500ms, 12s);
+  }
   if (!nodes_.empty() && chance(odds_.node_fault)) node_fault(any_node());
 }
 
@@ -26,7 +31,7 @@ void World::node_fault(SimNode& node) {
   const auto is = [&](double weight) { return (drawn -= weight) < 0; };
   if (is(odds_.partition)) {
     ++tally_["node.partitioned"];
-    node.partitioned_until = now_ + between(100ms, 10s);
+    node.partitioned_until = now_ + between(100ms, 15s);
   } else if (is(odds_.agent_dies)) {
     ++tally_["agent.killed"];
     lose_session(node);

@@ -41,7 +41,8 @@ SimNode::SimNode(Options options, Machine& machine, Context context)
     : options_(std::move(options)),
       machine_(machine),
       context_(context),
-      instance_(std::to_string(context.random.next())) {
+      instance_(std::to_string(context.random.next())),
+      slowness_(0.9 + 0.25 * context.random.unit()) {
   make_agent();
 }
 
@@ -82,6 +83,7 @@ void SimNode::restart_agent(TimePoint now) {
 }
 
 void SimNode::forget_processes() {
+  leases_ = {};
   capacity_ = {};
   waiting_.clear();
   left_.clear();
@@ -120,8 +122,33 @@ void SimNode::connect(SessionId to, TimePoint now) {
 
 // ── processes ──
 
+// What the keeper enforces (keeper/processes.cpp), by a clock that may be slow or fast.
+void SimNode::end_leases(TimePoint now) {
+  for (const WorkKey& key : leases_.take_over(now.time_since_epoch())) {
+    ++context_.tally["lease.ended"];
+    if (const auto waiting = waiting_.extract(key))
+      for (const ProcessStart& process : waiting.mapped().processes)
+        note_end({key, process.rank, ProcessEndKind::lost, 0, false, "its lease ended", {}, now, now}, now);
+    std::vector<ProcessKey> over;
+    for (const auto& [process, running] : running_)
+      if (process.first == key) over.push_back(process);
+    for (const ProcessKey& process : over) end(process, ProcessEndKind::lost, 0, now);
+  }
+}
+
 void SimNode::start(StartOrder order, TimePoint now) {
   left_[order.key] = order.processes.size();
+  if (order.lease.count() > 0) {
+    const Duration lease(static_cast<Duration::rep>(static_cast<double>(order.lease.count()) * slowness_));
+    if (leases_.is_over(lease, now.time_since_epoch())) {
+      ++context_.tally["lease.start_refused"];
+      for (const ProcessStart& process : order.processes)
+        note_end({order.key, process.rank, ProcessEndKind::lost, 0, false, "its lease ended", {}, now, now},
+                 now);
+      return;
+    }
+    leases_.add(order.key, lease);
+  }
   Resources needs;
   for (const ProcessStart& process : order.processes) needs = needs + process.resources;
   if (!order.behind) {
@@ -150,6 +177,7 @@ void SimNode::note_end(ProcessEnded end, TimePoint now) {
   agent_->ended(end);
   if (--left_.at(end.key) > 0) return;
   left_.erase(end.key);
+  leases_.remove(end.key);
   stalls_.erase(end.key);
   capacity_.release(end.key);
   start_waiting(now);
@@ -264,6 +292,7 @@ void SimNode::run_stalls(TimePoint now) {
 }
 
 void SimNode::run(TimePoint now) {
+  end_leases(now);
   run_stalls(now);
   std::vector<ProcessKey> due;
   for (const auto& [key, running] : running_)
@@ -297,6 +326,8 @@ void SimNode::carry_out(TimePoint now) {
         outgoing.push_back({send->session, std::move(send->message)});
       } else if (auto* close = std::get_if<agent::effect::CloseSession>(&effect)) {
         outgoing.push_back({close->session, std::nullopt});
+      } else if (const auto* renew = std::get_if<agent::effect::RenewLease>(&effect)) {
+        leases_.renew(renew->from.time_since_epoch());
       } else if (auto* to_stage = std::get_if<agent::effect::Stage>(&effect)) {
         stage(to_stage->order, now);
       } else if (auto* to_start = std::get_if<agent::effect::Start>(&effect)) {

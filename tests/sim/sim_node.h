@@ -11,6 +11,7 @@
 #include "agent/core.h"
 #include "base/random.h"
 #include "keeper/capacity.h"
+#include "keeper/leases.h"
 #include "sim/theme.h"
 
 namespace slipway::sim {
@@ -102,6 +103,7 @@ class SimNode {
   };
   keeper::ProcessList list() const;
   void start(StartOrder order, TimePoint now);
+  void end_leases(TimePoint now);
   void begin(const StartOrder& order, TimePoint now);
   void start_waiting(TimePoint now);
   void stop(const StopOrder& order, TimePoint now);
@@ -118,6 +120,8 @@ class SimNode {
   Machine& machine_;
   Context context_;
   std::string instance_;
+  keeper::Leases leases_;  // of the keeper
+  double slowness_;        // of its clock
   std::unique_ptr<agent::AgentCore> agent_;
   std::vector<std::uint32_t> agent_gpus_;  // those the agent was started with
   std::map<ProcessKey, Running> running_;

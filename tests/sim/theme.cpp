@@ -42,6 +42,7 @@ void apply(Theme theme, Odds& odds) {
     case Theme::service_restarts:
       odds.service_crashes = 0.02;
       odds.service_stops = 0.004;
+      odds.service_pauses = 0.005;
       return;
     case Theme::node_failures:
       odds.node_fault = 0.06;
@@ -52,6 +53,7 @@ void apply(Theme theme, Odds& odds) {
       odds.is_lost = 0.02, odds.is_late = 0.05, odds.is_repeated = 0.04;
       odds.node_fault = 0.04;
       odds.partition = odds.connection_drops = 4;
+      odds.joined = 0.6;  // they have leases
       return;
     case Theme::sharing:
       odds.limit = 0.7;

@@ -61,6 +61,7 @@ struct Odds {
 
   // Of faults: per step, and of those of nodes the weights.
   double store_fails = 0.003, service_crashes = 0.002, service_stops = 0.0003;
+  double service_pauses = 0.001;
   double node_fault = 0.02;
   double partition = 1, agent_dies = 1, keeper_dies = 1, reinstall = 0.3, connection_drops = 1;
   double gpu_change = 0.3;

@@ -37,7 +37,7 @@ void World::create_pools() {
   }
   if (chance(odds_.eviction_rule))
     lab.evictions = EvictionRule{between(1s, odds_.evict_every_max), 500ms, random_.next()};
-  lab.lost_after = between(4s, 10s);  // time jumps by up to 2 s, and no heartbeat can be sent meanwhile
+  lab.lease = between(4s, 10s);  // time jumps by up to 2 s, and no heartbeat can be sent meanwhile
   lab.notice = chance(0.3) ? 0s : between(0s, 10s);
   lab.cores_per_node = between(1, 4) * 1000;
   lab.memory_per_node = 4ull << 30;
@@ -51,7 +51,9 @@ void World::create_pools() {
   PoolRequest joined;
   joined.name = "joined";
   joined.provisioner = "none";
-  joined.lost_after = 4s;
+  joined.lease = between(5s, 8s);
+  joined.lost_after = 30s;
+  if (chance(0.3)) joined.on_lease_loss = OnLeaseLoss::keep;
   for (const PoolRequest& request : {lab, joined})
     if (const auto made = controller_->create_pool(ana, request); !made)
       history_.break_off("a pool could not be created: " + made.error().what);

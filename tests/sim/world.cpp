@@ -75,6 +75,13 @@ void World::turn() {
     schedule({now_, 0, session, false, std::nullopt, std::move(message)});
   for (const auto& [session, why] : outputs->closed) break_session(session);
   follow_local_nodes(outputs->local_nodes_changed);
+  for (const auto& [workspace, name] : outputs->agents_stuck)  // as the provisioner does
+    if (const auto node = nodes_.find(name); node != nodes_.end()) {
+      ++tally_["agent.stuck"];
+      lose_session(node->second);
+      node->second.restart_agent(now_);
+      node->second.partitioned_until = now_;
+    }
   if (is_stopping_ && controller_->is_stopped()) {
     ++tally_["service.stopped"];
     restart_service();
@@ -126,21 +133,35 @@ SimNode& World::any_node() {
 
 void World::step() {
   now_ += chance(faults_ ? 0.9 : 0.2) ? between(50us, 20ms) : between(10ms, 2s);
+  if (service_paused_at_ && now_ < service_continues_at_) return run_nodes();
+  continue_service();
   if (faults_) {
     maybe_fault();
     people_act();
   }
   dial();
   deliver();
+  run_nodes();
+  turn();
+}
+
+void World::continue_service() {
+  const auto since = std::exchange(service_paused_at_, {});
+  if (!since) return;
+  controller_->set_now(now_);
+  controller_->service_paused(now_ - *since);
+}
+
+void World::run_nodes() {
   for (auto& [name, node] : nodes_) {
     node.run(now_);
     send_up(node);
   }
-  turn();
 }
 
 void World::heal() {
   faults_ = false;
+  continue_service();
   store_->fail_saves(false);
   machine_.gpus_gone.clear();
   for (auto& [name, machine] : machines_) machine.gpus_gone.clear();

@@ -35,6 +35,8 @@ class World {
   // -- the service and its provisioner (world.cpp)
   control::Settings settings() const;
   void turn();
+  void run_nodes();
+  void continue_service();  // where it was paused
   void load_controller();
   void restart_service();  // at once, as after kill -9
   void follow_local_nodes(bool have_changed);
@@ -108,6 +110,8 @@ class World {
   bool is_read_only_ = false;  // a save failed
   bool is_stopping_ = false;   // the service was asked to
   TimePoint store_works_at_{};
+  std::optional<TimePoint> service_paused_at_;  // since when it does not run
+  TimePoint service_continues_at_{};
 
   Machine machine_;  // the one the service runs on
   std::uint32_t gpus_ = 0, gpus_per_node_ = 0;
