@@ -35,6 +35,18 @@ void count_free_gpus(const State& state, Node& node) {
   for (const std::uint32_t gpu : gpus_held(state, node)) node.gpus_free.erase(gpu);
 }
 
+// What attempts on other local nodes hold, also of cards that those nodes have lost: until they have ended,
+// nobody else may have them.
+std::set<std::uint32_t> gpus_held_elsewhere(const State& state, NodeId id) {
+  std::set<std::uint32_t> all;
+  for (const auto& [other, node] : state.nodes) {
+    if (!node.record.local || other == id) continue;
+    const GpuIndices held = gpus_held(state, node);
+    all.insert(held.begin(), held.end());
+  }
+  return all;
+}
+
 }  // namespace
 
 // ── of this machine ──
@@ -65,9 +77,11 @@ Result<void> check_gpus(const Turn& turn, const PoolRecord& pool) {
 
 void assign_gpus(Turn& turn, NodeRecord& node, std::uint32_t count) {
   State& state = turn.state;
+  std::set<std::uint32_t> held;
+  if (node.gpu_indices.size() < count) held = gpus_held_elsewhere(state, node.id);
   while (node.gpu_indices.size() < count && state.machine_gpu_hint < turn.settings.machine.total.gpus) {
     const std::uint32_t gpu = state.machine_gpu_hint++;
-    if (state.machine_gpus_taken.insert(gpu).second) node.gpu_indices.push_back(gpu);
+    if (!held.contains(gpu) && state.machine_gpus_taken.insert(gpu).second) node.gpu_indices.push_back(gpu);
   }
   std::sort(node.gpu_indices.begin(), node.gpu_indices.end());
   node.total.gpus = static_cast<std::uint32_t>(node.gpu_indices.size());
@@ -117,11 +131,15 @@ GpuIndices grant_gpus(Node& node, std::uint32_t count) {
   return granted;
 }
 
-void return_gpus(const State& state, Node& node, const GpuIndices& gpus) {
+void return_gpus(State& state, Node& node, const GpuIndices& gpus) {
   if (gpus.empty()) return;
   const GpuIndices held = gpus_held(state, node);
   for (const std::uint32_t gpu : gpus)
-    if (has(node.record.gpu_indices, gpu) && !has(held, gpu)) node.gpus_free.insert(gpu);
+    if (!has(node.record.gpu_indices, gpu)) {
+      if (node.record.local) state.machine_gpu_hint = std::min(state.machine_gpu_hint, gpu);
+    } else if (!has(held, gpu)) {
+      node.gpus_free.insert(gpu);
+    }
 }
 
 GpuIndices gpus_held(const State& state, const Node& node) {

@@ -32,7 +32,7 @@ bool waits_for_gpus(const Turn& turn, const Pool& pool);
 GpuIndices grant_gpus(Node& node, std::uint32_t count);
 // One that is gone meanwhile is not granted again. Nor is one that another attempt holds: after a restart an
 // attempt whose part here is over counts until the node has reported it, and its GPUs may be granted anew.
-void return_gpus(const State& state, Node& node, const GpuIndices& gpus);
+void return_gpus(State& state, Node& node, const GpuIndices& gpus);
 // Those that attempts hold, ascending.
 GpuIndices gpus_held(const State& state, const Node& node);
 

@@ -243,6 +243,31 @@ TEST(Gpus, AGpuThatWasGrantedAgainStaysGrantedAfterARestart) {
   EXPECT_EQ(granted(bench.submit(1, 1)), Indices{}) << "it waits: the GPU has not become free";
 }
 
+TEST(Gpus, AGpuThatALocalNodeLostIsNotAssignedWhileAnAttemptHoldsIt) {
+  Bench bench(2);
+  ASSERT_TRUE(bench.create("lab", 1, 1));
+  bench.join("lab-1");
+  ASSERT_EQ(granted(bench.submit(1, 1)), Indices{0});
+  const AttemptKey key{{JobId{1}, 0, 0}, 1};
+  Hello hello = bench.hello_of("lab-1", {});
+  hello.running.push_back({key, 0, 100, bench.now});
+  bench.join(hello);  // the attempt is interrupted, and takes its time to stop
+  ASSERT_TRUE(bench.create("next", 1, 1));
+  EXPECT_EQ(bench.indices("next-1"), Indices{1});
+  Report report{.number = 1, .started = {}, .ended = {}, .prepared = {}, .silent = {}, .use = {}};
+  ProcessEnded& end = report.ended.emplace_back();
+  end.key = key;
+  end.kind = ProcessEndKind::signalled;
+  end.code = 15;
+  bench.controller->report(SessionId{bench.session}, report);
+  bench.turn();
+  PoolRequest request;
+  request.dedicated = 2;
+  ASSERT_TRUE(bench.controller->resize_pool(user, "next", request));
+  bench.turn();
+  EXPECT_EQ(bench.indices("next-2"), Indices{0}) << "it is free when the attempt has ended";
+}
+
 TEST(Gpus, CardsThatAreBackAreUsedAgainAfterARestart) {
   Bench bench(4);
   ASSERT_TRUE(bench.create("lab", 2));
