@@ -53,7 +53,7 @@ void apply(Theme theme, Odds& odds) {
       odds.is_lost = 0.02, odds.is_late = 0.05, odds.is_repeated = 0.04;
       odds.node_fault = 0.04;
       odds.partition = odds.connection_drops = 4;
-      odds.joined = 0.6;  // they have leases
+      odds.joined = 0.7, odds.is_short = 0.1;  // long tasks under leases
       return;
     case Theme::sharing:
       odds.limit = 0.7;
