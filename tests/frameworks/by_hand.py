@@ -150,7 +150,7 @@ def main():
     parser.add_argument("job", help="the job file; its last task is run after those before it")
     parser.add_argument("--python", default="/usr/bin/python3", help="a Python, or the name of an environment of tools/frameworks")
     parser.add_argument("--kill", help="the process to kill in the first attempt: role/index, or its rank")
-    parser.add_argument("--when", help="it is killed when it has said a line with this regular expression")
+    parser.add_argument("--when", help="it is killed when it has written a line with this regular expression")
     parser.add_argument("--environment", action="append", default=[], metavar="NAME=VALUE")
     words = sys.argv[1:]
     split = words.index("--") if "--" in words else len(words)  # what follows it are more words for the command

@@ -17,8 +17,8 @@ class ElasticGang:
 
     def worlds(self, job):
         """How large the gang was, one after another, as its first node's ranks saw it."""
-        said = self.s.log(job, "train", process=self.first)
-        return [int(line.rsplit(" ", 1)[1]) for line in said.splitlines() if "a world of" in line]
+        output = self.s.log(job, "train", process=self.first)
+        return [int(line.rsplit(" ", 1)[1]) for line in output.splitlines() if "a world of" in line]
 
     def wait_for_world(self, job, size, after=0):
         def is_there():

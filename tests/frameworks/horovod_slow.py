@@ -10,7 +10,7 @@ from training import FrameworkCase
 class Horovod(EqualRanks, FrameworkCase):
     framework = "horovod"
     example, program, numbers = "horovod.yaml", "horovod_train.py", ["OMPI_COMM_WORLD_RANK", "HOROVOD_RANK"]
-    launcher_speaks = True
+    launcher_collects_output = True
 
 
 class HorovodOverGloo(Horovod):

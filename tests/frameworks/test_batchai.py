@@ -97,12 +97,12 @@ class BatchAi(unittest.TestCase):
         self.put_digits()
         for name in ("job.json", "mnist_replica.py"):
             os.symlink(os.path.join(EXAMPLES, name), os.path.join(self.s.base, name))
-        said = self.shell("bash", "-c", TRANSCRIPT)
+        output = self.shell("bash", "-c", TRANSCRIPT)
         streamed = pathlib.Path(self.s.base, "stream.txt").read_text()
         job = self.s.ok("batchai", "job", "show", "-n", "distributed_tensorflow").json
         self.assertEqual((job["executionState"], job["executionInfo"]["exitCode"]), ("succeeded", 0), streamed)
-        self.assertRegex(said, r"distributed_tensorflow +nc6 .* tensorflow +2  succeeded +0")
-        self.assertIn("model.ckpt-", said)
+        self.assertRegex(output, r"distributed_tensorflow +nc6 .* tensorflow +2  succeeded +0")
+        self.assertIn("model.ckpt-", output)
         self.assertRegex(streamed, r"Worker 0: training step 100 done")
         self.assertRegex(streamed, r"Training elapsed time: ")
         self.assertGreater(float(re.search(r"test accuracy = ([\d.]+)", streamed)[1]), 0.85, streamed)
@@ -138,8 +138,8 @@ class BatchAi(unittest.TestCase):
         self.s.ok(*az, "job", "create", "-n", "ranks", "-c", "c1", "-f", self.s.write("ranks.json", json.dumps(job)))
         self.s.ok(*az, "job", "wait", "-n", "ranks", timeout=6 * PATIENCE)
         for rank in (0, 1):
-            said = self.s.ok(*az, "job", "file", "stream", "-j", "ranks", "-f", f"stdout-{rank}.txt").out
-            self.assertRegex(said, rf"rank {rank} of 2 has 3.0 by file:///mnt/batch/tasks/shared/LS_root/jobs/.*/shared/")
+            output = self.s.ok(*az, "job", "file", "stream", "-j", "ranks", "-f", f"stdout-{rank}.txt").out
+            self.assertRegex(output, rf"rank {rank} of 2 has 3.0 by file:///mnt/batch/tasks/shared/LS_root/jobs/.*/shared/")
 
 
 if __name__ == "__main__":

@@ -9,16 +9,16 @@ class Mpi(FrameworkCase):
     framework = "mpi"
 
     def assert_added(self, training):
-        said = training.said("launcher")
+        output = training.output("launcher")
         for rank in (0, 1):
-            self.assertIn(f"rank {rank} of 2 on", said)
-        self.assertIn("done: pi is 3.14159265", said)
-        return said
+            self.assertIn(f"rank {rank} of 2 on", output)
+        self.assertIn("done: pi is 3.14159265", output)
+        return output
 
     def test_adds(self):
-        said = self.assert_added(self.run_whole("mpi.yaml", task="add"))
+        output = self.assert_added(self.run_whole("mpi.yaml", task="add"))
         for rank in (0, 1):
-            self.assertIn(f"rank {rank} added 1.570796", said)
+            self.assertIn(f"rank {rank} added 1.570796", output)
 
     def test_killed_rank(self):
         training = self.start("mpi.yaml", task="add")
@@ -32,11 +32,11 @@ class HostFile(FrameworkCase):
     framework = "torch"  # any Python would do
 
     def assert_fitted(self, training):
-        said = [training.said(str(rank)) for rank in (0, 1)]
-        for rank, text in enumerate(said):
+        output = [training.output(str(rank)) for rank in (0, 1)]
+        for rank, text in enumerate(output):
             self.assertIn(f"rank {rank} of 2; the nodes are 127.", text)
             self.assertIn(f"done: rank {rank} has y = 3.00", text)
-        return said[0]
+        return output[0]
 
     def test_fits(self):
         self.assert_loss_fell(self.assert_fitted(self.run_whole("hostfile.yaml")))

@@ -25,17 +25,17 @@ class ParameterServerTheOldWay(FrameworkCase):
 
     def assert_both_contributed(self, training, least):
         for worker in (0, 1):
-            said = training.said(f"worker-{worker}")
-            found = re.search(rf"^worker {worker} did (\d+) local steps of (\d+)", said, re.MULTILINE)
-            self.assertTrue(found, said)
-            self.assertGreater(int(found[1]), least * int(found[2]), said)
+            output = training.output(f"worker-{worker}")
+            found = re.search(rf"^worker {worker} did (\d+) local steps of (\d+)", output, re.MULTILINE)
+            self.assertTrue(found, output)
+            self.assertGreater(int(found[1]), least * int(found[2]), output)
 
     def assert_trained(self, training, least):
-        said = training.said("worker-0")
-        self.assert_loss_fell(said, to=0.9)
-        self.assert_accuracy(said)
+        output = training.output("worker-0")
+        self.assert_loss_fell(output, to=0.9)
+        self.assert_accuracy(output)
         self.assert_both_contributed(training, least)
-        self.assertIn("serving parameters", training.said("ps-0"))
+        self.assertIn("serving parameters", training.output("ps-0"))
 
     def test_asynchronous(self):
         self.assert_trained(self.finish(self.start_replicas()), least=0.1)
@@ -48,7 +48,7 @@ class ParameterServerTheOldWay(FrameworkCase):
         training.wait_for("worker-0", r"step [4-9]\d\d ")
         training.kill_role("mnist_replica.py", "worker", 1)
         self.finish(training, attempts=2)
-        self.assert_resumed(training.said("worker-0"))
+        self.assert_resumed(training.output("worker-0"))
         self.assert_trained(training, least=0.1)
 
     def test_killed_worker_in_step(self):
@@ -56,7 +56,7 @@ class ParameterServerTheOldWay(FrameworkCase):
         training.wait_for("worker-0", r"step [2-4]\d\d ")
         training.kill_role("mnist_replica.py", "worker", 1)
         self.finish(training, attempts=2)
-        self.assert_resumed(training.said("worker-0"))
+        self.assert_resumed(training.output("worker-0"))
         self.assert_trained(training, least=0.9)
 
     def test_killed_parameter_server(self):
@@ -64,7 +64,7 @@ class ParameterServerTheOldWay(FrameworkCase):
         training.wait_for("worker-0", r"step [4-9]\d\d ")
         training.kill_role("mnist_replica.py", "ps", 0)
         self.finish(training, attempts=2)
-        self.assert_resumed(training.said("worker-0"))
+        self.assert_resumed(training.output("worker-0"))
         self.assert_trained(training, least=0.1)
 
 
@@ -72,12 +72,12 @@ class ParameterServerStrategy(FrameworkCase):
     framework = "tensorflow"
 
     def assert_trained(self, training: Training):
-        said = training.said("chief-0")
-        self.assert_loss_fell(said, to=0.8)
-        self.assert_accuracy(said)
+        output = training.output("chief-0")
+        self.assert_loss_fell(output, to=0.8)
+        self.assert_accuracy(output)
         for worker in (0, 1):
-            self.assertIn("this worker has done 100 steps", training.said(f"worker-{worker}"))
-        self.assertIn("serving as ps 0", training.said("ps-0"))
+            self.assertIn("this worker has done 100 steps", training.output(f"worker-{worker}"))
+        self.assertIn("serving as ps 0", training.output("ps-0"))
 
     def test_trains(self):
         self.assert_trained(self.run_whole("tensorflow-parameter-server.yaml"))
@@ -87,7 +87,7 @@ class ParameterServerStrategy(FrameworkCase):
         training.wait_for("chief-0", r"step [3-5]00 ")
         training.kill_role("parameter_server.py", "worker", 1)
         self.finish(training, attempts=2)
-        self.assert_resumed(training.said("chief-0"))
+        self.assert_resumed(training.output("chief-0"))
         self.assert_trained(training)
 
 
@@ -95,12 +95,12 @@ class MultiWorker(FrameworkCase):
     framework = "tensorflow"
 
     def assert_trained(self, training: Training):
-        said = [training.said(f"worker-{worker}") for worker in (0, 1)]
-        self.assert_loss_fell(said[0], to=0.8)
-        for each in said:
+        output = [training.output(f"worker-{worker}") for worker in (0, 1)]
+        self.assert_loss_fell(output[0], to=0.8)
+        for each in output:
             self.assert_accuracy(each)
         # Equal workers have equal models.
-        self.assertEqual(*(each.strip().splitlines()[-1] for each in said))
+        self.assertEqual(*(each.strip().splitlines()[-1] for each in output))
 
     def test_trains(self):
         self.assert_trained(self.run_whole("tensorflow-multiworker.yaml"))
@@ -111,7 +111,7 @@ class MultiWorker(FrameworkCase):
         training.kill_role("multiworker.py", "worker", 1)
         self.finish(training, attempts=2)
         for worker in (0, 1):
-            self.assert_resumed(training.said(f"worker-{worker}"))
+            self.assert_resumed(training.output(f"worker-{worker}"))
         self.assert_trained(training)
 
 

@@ -22,7 +22,7 @@ class TorchrunElasticExample(FrameworkCase):
 
     def test_trains(self):
         training = self.run_whole("torchrun-elastic.yaml")
-        self.assert_accuracy("\n".join(map(training.said, "012")))
+        self.assert_accuracy("\n".join(map(training.output, "012")))
 
 
 class TorchrunElastic(ElasticGang, FrameworkCase):

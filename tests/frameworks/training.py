@@ -37,7 +37,7 @@ class Training:
     def __init__(self, service, job, task):
         self.service, self.job, self.task = service, job, task
 
-    def said(self, process, attempt=None):
+    def output(self, process, attempt=None):
         """What a process has written so far; of the last attempt unless told otherwise. Without mpirun's tags."""
         query = {"process": process, **({"attempt": attempt} if attempt else {})}
         return re.sub(r"^\[(?:\d+,)?\d+\]<stdout>: ?", "", self.service.log(self.job, self.task, **query), flags=re.MULTILINE)
@@ -57,7 +57,7 @@ class Training:
 
     def wait_for(self, process, pattern):
         wait_until(
-            lambda: re.search(pattern, self.said(process)) or self.has_ended(),
+            lambda: re.search(pattern, self.output(process)) or self.has_ended(),
             4 * PATIENCE,
             what=f"{process} of {self.job} says {pattern}",
             every=0.1,
@@ -128,23 +128,23 @@ class FrameworkCase(SharedServiceCase):
     def run_whole(self, example, task="train", **environment):
         return self.finish(self.start(example, task, **environment))
 
-    # What a process said
+    # Checks of what a process wrote
 
-    def assert_loss_fell(self, said, to=0.5):
-        losses = [float(loss) for loss in re.findall(r"^step \d+  loss ([\d.]+)", said, re.MULTILINE)]
-        self.assertGreater(len(losses), 1, said)
-        self.assertLess(losses[-1], to * losses[0], said)
+    def assert_loss_fell(self, output, to=0.5):
+        losses = [float(loss) for loss in re.findall(r"^step \d+  loss ([\d.]+)", output, re.MULTILINE)]
+        self.assertGreater(len(losses), 1, output)
+        self.assertLess(losses[-1], to * losses[0], output)
 
-    def assert_accuracy(self, said, least=90):
-        found = re.search(r"^done: \d+ steps.* test accuracy ([\d.]+) %", said, re.MULTILINE)
-        self.assertTrue(found, said)
-        self.assertGreater(float(found[1]), least, said)
+    def assert_accuracy(self, output, least=90):
+        found = re.search(r"^done: \d+ steps.* test accuracy ([\d.]+) %", output, re.MULTILINE)
+        self.assertTrue(found, output)
+        self.assertGreater(float(found[1]), least, output)
 
-    def assert_resumed(self, said, what="step"):
-        found = re.search(rf"^resumed at {what} (\d+)", said, re.MULTILINE)
-        self.assertTrue(found and int(found[1]) > 0, said)
+    def assert_resumed(self, output, what="step"):
+        found = re.search(rf"^resumed at {what} (\d+)", output, re.MULTILINE)
+        self.assertTrue(found and int(found[1]) > 0, output)
 
-    def weights(self, said):
-        found = re.search(r"the weights add up to (-?[\d.]+)", said)
-        self.assertTrue(found, said)
+    def weights(self, output):
+        found = re.search(r"the weights add up to (-?[\d.]+)", output)
+        self.assertTrue(found, output)
         return found[1]
