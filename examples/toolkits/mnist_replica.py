@@ -64,6 +64,10 @@ def work(cluster, server):
         if FLAGS.sync_replicas:
             optimizer = tf.train.SyncReplicasOptimizer(optimizer, replicas_to_aggregate=workers, total_num_replicas=workers)
         train = optimizer.minimize(loss, global_step=global_step)
+        # Read after the step. Read beside it, a worker may see the last step before another does and leave, and with
+        # --sync_replicas the other then waits for a token that takes the gradients of both.
+        with tf.control_dependencies([train]):
+            step_after = tf.identity(global_step.read_value())
         saver = tf.train.Saver(max_to_keep=2)
 
     # On the parameter server: every worker leaves a mark once, and trains when all marks are there. Otherwise the first
@@ -108,13 +112,13 @@ def work(cluster, server):
         started, first_step, local_steps, reported = time.monotonic(), step, 0, step
         while step < FLAGS.train_steps:
             x, y = data.batch(step, FLAGS.batch_size, worker)
-            _, step, batch_loss = session.run([train, global_step, loss], {pixels: x, labels: y})
+            _, step, batch_loss = session.run([train, step_after, loss], {pixels: x, labels: y})
             local_steps += 1
             if step - reported >= FLAGS.report_every or step >= FLAGS.train_steps:
                 reported = step
-                print(f"step {step}  loss {batch_loss:.4f}  {local_steps} of them here", flush=True)
-                if is_chief:
+                if is_chief:  # saved before it is reported: who reads of a step can count on its checkpoint
                     saver.save(session, os.path.join(FLAGS.checkpoint_dir, "model.ckpt"), global_step=global_step)
+                print(f"step {step}  loss {batch_loss:.4f}  {local_steps} of them here", flush=True)
 
         seconds = time.monotonic() - started
         print(f"worker {worker} did {local_steps} local steps of {step - first_step} in {seconds:.1f} s", flush=True)
