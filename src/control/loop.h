@@ -7,12 +7,11 @@
 // succeeds the store is read-only: new work is refused while reads continue. It is the same path as after a
 // crash.
 //
-// The inbox is bounded for every kind of message:
+// The inbox is bounded for what clients send:
 //   changes    10,000 wait at most; further ones are refused, to be tried again (HTTP 503 with Retry-After)
 //   reads      1,000 wait at most, refused likewise; together they get a tenth of the thread's time
-//   nodes      each session has a few messages here at most; beyond them its socket is not read
-//   (node_sessions.h) timers     are part of the controller and need no place in a queue: never refused,
-//   never dropped
+// What nodes send is not: an agent sends a report a heartbeat and one for what ended meanwhile. Timers are part
+// of the controller and need no place in a queue.
 #include <chrono>
 #include <condition_variable>
 #include <deque>
