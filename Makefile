@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 
-.PHONY: all help setup build test test-frameworks test-horovod check lint-all quickstart bench asan tsan fuzz install clean
+.PHONY: all help setup build test test-frameworks test-horovod test-schemathesis check lint-all quickstart bench asan tsan fuzz install clean
 
 all: build ## build the release binary
 
@@ -29,6 +29,10 @@ test: setup ## build everything and run all tests
 test-frameworks: build ## TensorFlow, PyTorch, JAX and MPI through Slipway, workers killed on the way (about eight minutes)
 	@tools/frameworks
 	@cd tests/frameworks && SLIPWAY=$(CURDIR)/$(BUILD)/bin/slipway python3 -B -m unittest -v
+
+test-schemathesis: build ## the REST API against docs/api/openapi.yaml by Schemathesis (a minute)
+	@tools/frameworks schemathesis
+	@cd tests/frameworks && SLIPWAY=$(CURDIR)/$(BUILD)/bin/slipway python3 -B -m unittest -v schemathesis_slow
 
 # Compiling Horovod takes about 17 minutes, once; its wheel is kept as well.
 test-horovod: build ## the same for Horovod (a minute, once it is compiled)

@@ -14,6 +14,8 @@
 
 #include "agent/machine.h"
 #include "api/api.h"
+#include "apps/backups.h"
+#include "apps/service_tls.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -26,6 +28,7 @@
 #include "net/server.h"
 #include "provision/local.h"
 #include "store/sqlite.h"
+#include "store/upkeep.h"
 #include "wire/records.h"
 
 namespace slipway {
@@ -43,19 +46,47 @@ bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1" || address == "localhost";
 }
 
-// ADDRESS:PORT, with an IPv6 address in brackets; port 0 is any free one.
-Result<std::pair<std::string, std::uint16_t>> parse_listen(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  std::string host = text.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+struct Listen {
+  std::string host;
   std::uint16_t port = 0;
+  bool with_tls = false;
+  std::string certificate{}, key{};
+};
+
+// ADDRESS:PORT, with an IPv6 address in brackets; port 0 is any free one. With TLS as UpOptions has it.
+Result<Listen> parse_listen(const std::string& given) {
+  constexpr std::string_view scheme = "https://";
+  Listen listen;
+  listen.with_tls = given.starts_with(scheme);
+  std::string text = listen.with_tls ? given.substr(scheme.size()) : given;
+  if (const std::size_t question = text.find("?cert="); question != std::string::npos) {
+    const std::size_t key = text.find("&key=", question);
+    const auto file = [&](std::size_t begin, std::size_t end) {
+      return net::percent_decode(text.substr(begin, end - begin)).value_or("");
+    };
+    if (key != std::string::npos) {
+      listen.certificate = file(question + 6, key);
+      listen.key = file(key + 5, text.size());
+    }
+    text.resize(question);
+  }
+  const std::size_t colon = text.rfind(':');
+  listen.host = text.substr(0, colon);
+  if (listen.host.size() > 2 && listen.host.front() == '[' && listen.host.back() == ']')
+    listen.host = listen.host.substr(1, listen.host.size() - 2);
   const char* end = text.data() + text.size();
-  if (colon != std::string::npos && !host.empty())
-    if (const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
+  if (colon != std::string::npos && !listen.host.empty())
+    if (const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, listen.port);
         error == std::errc{} && stop == end)
-      return std::pair(host, port);
+      return listen;
   return fail(ErrorCode::invalid, fmt::format("--listen {} is not ADDRESS:PORT", text),
               "write it like 127.0.0.1:8470");
+}
+
+// How other machines most likely reach this one: by the address it has towards them, else by its name.
+std::string own_address() {
+  const std::string address = agent::address_towards("198.51.100.1", 9);
+  return address.empty() || is_loopback(address) ? agent::host_name() : address;
 }
 
 // What a turn wants done, handed from the control thread to the network's.
@@ -84,6 +115,9 @@ class ServiceEffects final : public control::OutputHandler {
   void cut_all_sessions(const std::string& why) override {
     loop_.post([this, why] { api->cut_all_sessions(why); });
   }
+  void resume_sessions(std::vector<SessionId> sessions) override {
+    loop_.post([this, sessions = std::move(sessions)] { api->resume_sessions(sessions); });
+  }
 
  private:
   // What had arrived by now has been read once the loop has gone round for a while.
@@ -99,9 +133,9 @@ class ServiceEffects final : public control::OutputHandler {
 };
 
 // The admin's token and the local agents' join token, made at the first start and kept in files only their
-// owner can read.
-Result<void> ensure_token(const std::string& file, const TokenRecord& wanted, std::vector<TokenRecord>& known,
-                          std::vector<TokenRecord>& added) {
+// owner can read. Its hash.
+Result<std::string> ensure_token(const std::string& file, const TokenRecord& wanted,
+                                 std::vector<TokenRecord>& known, std::vector<TokenRecord>& added) {
   std::string secret;
   if (auto text = read_file(file)) {
     secret = *text;
@@ -109,17 +143,17 @@ Result<void> ensure_token(const std::string& file, const TokenRecord& wanted, st
   }
   if (secret.empty()) {
     secret = "slipway_" + random_hex(24);
-    if (auto written = write_file_durably(file, secret + "\n", 0600); !written) return written;
+    if (auto written = write_file_durably(file, secret + "\n", 0600); !written) return fail(written.error());
   }
   const std::string hash = sha256_hex(secret);
   for (const TokenRecord& token : known)
-    if (token.hash == hash) return {};
+    if (token.hash == hash) return hash;
   TokenRecord token = wanted;
   token.id = "token_" + random_hex(4);
   token.hash = hash;
   known.push_back(token);
   added.push_back(token);
-  return {};
+  return hash;
 }
 
 bool is_set(const char* name, std::string_view value) {
@@ -133,6 +167,22 @@ batchai::Options batchai_options(const Resources& machine) {
   options.containers_on_host = is_set("SLIPWAY_BATCHAI_CONTAINERS", "host");
   options.always_accepts = is_set("SLIPWAY_BATCHAI_FORCE_202", "1");
   return options;
+}
+
+// Jobs that run as users reach their folders only where every folder on the way lets them through.
+Result<void> check_reached(const std::string& data) {
+  if (::geteuid() != 0) return {};
+  for (std::filesystem::path at = data; at.has_relative_path(); at = at.parent_path()) {
+    struct stat status {};
+    if (::stat(at.c_str(), &status) == 0 && (status.st_mode & 0001) == 0)
+      return fail(
+          ErrorCode::invalid,
+          fmt::format("--run-as: users cannot go through {}, and so not reach the folders of their jobs "
+                      "below {}",
+                      at.string(), data),
+          "use another --data folder, like /var/lib/slipway, or: chmod o+x " + at.string());
+  }
+  return {};
 }
 
 class Service {
@@ -158,7 +208,6 @@ class Service {
     data_ = std::filesystem::absolute(options_.data, error).lexically_normal().string();
     while (data_.size() > 1 && data_.back() == '/') data_.pop_back();
     if (auto made = make_folders(data_, 0700); !made) return made;
-    if (auto made = make_folders(data_ + "/nodes", 0700); !made) return made;
     auto lock = FileLock::take(data_ + "/service.lock");
     if (!lock) {
       const int holder = FileLock::holder(data_ + "/service.lock");
@@ -167,12 +216,39 @@ class Service {
                   "use it, stop it with slipway down, or give this one another --data folder");
     }
     lock_.emplace(std::move(*lock));
+    if (auto closed = close_folders(); !closed) return closed;
     nonce_ = random_hex(16);
-    return write_file_durably(data_ + "/" + probe_name, nonce_, 0644);
+    auto written = write_file_durably(data_ + "/" + probe_name, nonce_, 0644);
+    if (written || written.error().code != ErrorCode::unavailable) return written;
+    // A full disk: what is there can still be read. Nodes know the folder by what an earlier start wrote.
+    degraded_ = written.error().what;
+    if (auto before = read_file(data_ + "/" + probe_name)) nonce_ = *before;
+    return {};
+  }
+
+  // They may have been made before, by others. Users that jobs run as go through the data folder, and see no
+  // names in it.
+  Result<void> close_folders() {
+    if (::chmod(data_.c_str(), options_.run_as.empty() ? 0700 : 0711) != 0)
+      return fail(system_error("cannot close " + data_ + " to other users", errno));
+    for (const char* closed : {"/nodes", "/blobs"}) {
+      if (auto made = make_folders(data_ + closed, 0700); !made) return made;
+      if (::chmod((data_ + closed).c_str(), 0700) != 0)
+        return fail(system_error("cannot close " + data_ + closed + " to other users", errno));
+    }
+    if (!options_.run_as.empty()) {
+      if (auto reached = check_reached(data_); !reached) return reached;
+      if (auto made = make_folders(data_ + "/workspaces", 0711); !made) return made;
+      if (::chmod((data_ + "/workspaces").c_str(), 0711) != 0)
+        return fail(system_error("cannot close " + data_ + "/workspaces to other users", errno));
+    }
+    return {};
   }
 
   Result<void> open_store() {
-    auto store = store::open_sqlite(data_ + "/slipway.db");
+    auto store = store::open_sqlite(data_ + "/slipway.db", options_.is_new         ? store::OpenAs::made_anew
+                                                           : options_.accepts_loss ? store::OpenAs::with_loss
+                                                                                   : store::OpenAs::usual);
     if (!store) return fail(store.error());
     store_ = std::move(*store);
     auto loaded = store_->load();
@@ -184,8 +260,13 @@ class Service {
     control::Changes changes;
     const TokenRecord admin{"", "admin", "default", Role::admin, "", clock_.now()};
     const TokenRecord joining{"", "local-nodes", "default", Role::node, "", clock_.now()};
-    if (auto made = ensure_token(data_ + "/token", admin, tokens_, changes.tokens); !made) return made;
-    if (auto made = ensure_token(data_ + "/node-token", joining, tokens_, changes.tokens); !made) return made;
+    if (auto made = ensure_token(data_ + "/token", admin, tokens_, changes.tokens); !made)
+      return fail(made.error());
+    auto own_agents = ensure_token(data_ + "/node-token", joining, tokens_, changes.tokens);
+    if (!own_agents) return fail(own_agents.error());
+    local_nodes_hash_ = *own_agents;
+    if (auto probed = store_->probe(); !probed && degraded_.empty()) degraded_ = probed.error().what;
+    if (!degraded_.empty()) log::warning("store.degraded", {{"why", degraded_}});
     if (changes.tokens.empty()) return {};
     return store_->save(changes);
   }
@@ -193,40 +274,89 @@ class Service {
   Result<void> listen() {
     auto parsed = parse_listen(options_.listen);
     if (!parsed) return fail(parsed.error());
-    const auto& [host, port] = *parsed;
-    if (!is_loopback(host) && !options_.insecure)
-      return fail(
-          ErrorCode::denied,
-          fmt::format("listening on {} would send tokens and code over the network in the clear", host),
-          "listen on 127.0.0.1, or add --insecure where the network is trusted");
+    const std::string& host = parsed->host;
     net::ServerOptions server;
+    // Beyond this machine nothing goes in the clear unless it was said.
+    if (parsed->with_tls || (!is_loopback(host) && !options_.insecure)) {
+      auto tls = ServiceTls::open({data_ + "/tls", parsed->certificate, parsed->key, host}, clock_.now());
+      if (!tls) return fail(tls.error());
+      tls_ = std::move(*tls);
+      server.tls = tls_->server();
+    }
     server.address = host == "localhost" ? "127.0.0.1" : host;
-    server.port = port;
+    server.port = parsed->port;
     auto listening = net::Server::listen(
         loop_, server, [this](const net::Request& head) { return api_->policy(head); },
         [this](std::shared_ptr<net::Exchange> exchange) { api_->handle(std::move(exchange)); });
     if (!listening) return fail(listening.error());
     server_ = std::move(*listening);
-    const std::string reached = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host;
-    url_ = fmt::format("http://{}:{}", reached.find(':') == std::string::npos ? reached : "[" + reached + "]",
-                       server_->port());
+    host_ = host;
+    name_addresses();
     return {};
+  }
+
+  void name_addresses() {
+    url_ = url_of(host_ == "0.0.0.0" ? "127.0.0.1" : host_ == "::" ? "::1" : host_);
+    if (!is_loopback(host_))
+      reach_.join_url = url_of(host_ == "0.0.0.0" || host_ == "::" ? own_address() : host_);
+    if (tls_) reach_.fingerprint = tls_->fingerprint();
+  }
+
+  // With TLS the fingerprint goes with the address, wherever that goes.
+  std::string url_of(const std::string& host) const {
+    const std::string at =
+        fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", server_->port());
+    return tls_ ? fmt::format("https://{}#sha256:{}", at, tls_->fingerprint()) : "http://" + at;
+  }
+
+  void use_tls() {
+    if (!tls_) return;
+    reach_.sign_node = [this](const std::string& request, const std::string& name) {
+      return tls_->sign_node(request, name);
+    };
+    tls_->keep_fresh(loop_, clock_, [this] {
+      name_addresses();
+      api_->set_url(url_);
+      api_->set_reach(reach_);
+      if (auto written = write_address(); !written)
+        log::error("service.address", {{"why", written.error().what}});
+    });
+    loop_.on_signals({SIGHUP}, [this](int) { tls_->reload(); });
   }
 
   Result<void> start() {
     control::Settings settings;
+    auto audit = api::AuditLog::open(data_ + "/audit.jsonl");
+    if (!audit) return fail(audit.error());
+    audit_ = std::move(*audit);
     settings.machine = {agent::detect_resources(), container::engines};
+    auto run_as = RunAsRules::parse(options_.run_as);
+    if (!run_as) return fail(run_as.error());
+    settings.run_as = std::move(*run_as);
     control_ = std::make_unique<control::Loop>(*store_, settings, clock_, effects_);
+    if (options_.new_secret_key)
+      if (auto rotated = Sealer::rotate(data_ + "/secret.key"); !rotated) return rotated;
     auto sealer = Sealer::open(data_ + "/secret.key");
     if (!sealer) return fail(sealer.error());
-    api_ = std::make_unique<api::Api>(loop_, *control_, clock_,
-                                      api::ApiOptions{data_, probe_name, nonce_, clock_.now(),
-                                                      [this](bool keep_running) { stop(keep_running); },
-                                                      std::make_shared<const Sealer>(std::move(*sealer))});
+    api::ApiOptions api_options{data_,
+                                probe_name,
+                                nonce_,
+                                clock_.now(),
+                                [this](bool keep_running) { stop(keep_running); },
+                                [this](const std::string& token) { server_->cut_opened_with(token); },
+                                std::make_shared<const Sealer>(std::move(*sealer))};
+    api_options.datastore_roots = options_.datastore_roots;
+    api_options.trust_members = options_.trust_members || !settings.run_as.is_empty();
+    api_options.local_nodes_hash = local_nodes_hash_;
+    api_options.audit = audit_;
+    api_options.audit_reads = options_.audit_reads;
+    api_ = std::make_unique<api::Api>(loop_, *control_, clock_, std::move(api_options));
     api_->add_compat_api(
         batchai::make_batchai_api(api_->compat_api_context(), batchai_options(settings.machine.total)));
     api_->set_tokens(tokens_);
     api_->set_url(url_);
+    use_tls();
+    api_->set_reach(reach_);
     local_ = std::make_unique<provision::LocalProvisioner>(
         loop_, provision::LocalOptions{std::filesystem::read_symlink("/proc/self/exe").string(), data_, url_,
                                        data_ + "/node-token"});
@@ -234,15 +364,37 @@ class Service {
     effects_.control = control_.get();
     effects_.local = local_.get();
     loop_.on_signals({SIGTERM, SIGINT}, [this](int) { stop(false); });
-    if (auto started = control_->start(); !started) return started;
+    if (auto started = control_->start(degraded_); !started) return started;
     api_->remove_unused_blobs();
+    if (auto backups = start_backups(); !backups) return backups;
+    return write_address();
+  }
+
+  Result<void> write_address() {
     const std::string about = wire::format_object({{"url", wire::quote(url_)},
                                                    {"pid", std::to_string(::getpid())},
                                                    {"token_file", wire::quote(data_ + "/token")}});
     // For people and the command line; and, as plain text, for the agents of this machine.
-    return write_file_durably(data_ + "/service.json", about + "\n", 0644).and_then([&] {
-      return write_file_durably(data_ + "/service.url", url_, 0644);
+    return announce_in("service.json", about + "\n").and_then([&] {
+      return announce_in("service.url", url_);
     });
+  }
+
+  Result<void> start_backups() {
+    if (options_.backup_folder.empty()) return {};
+    auto started = Backups::start(data_ + "/slipway.db", options_.backup_folder, options_.backups_kept);
+    if (!started) return fail(started.error());
+    backups_ = std::move(*started);
+    return {};
+  }
+
+  // Where there is no space for a new file, the one of an earlier start is written over.
+  Result<void> announce_in(const std::string& name, const std::string& text) {
+    const std::string path = data_ + "/" + name;
+    auto written = write_file_durably(path, text, 0644);
+    if (written || written.error().code != ErrorCode::unavailable) return written;
+    ::rename((path + ".last").c_str(), path.c_str());
+    return write_file_over(path, text);
   }
 
   void stop(bool keep_running) {
@@ -262,29 +414,37 @@ class Service {
   }
 
   void finish() {
-    ::unlink((data_ + "/service.json").c_str());
+    const std::string about = data_ + "/service.json";
+    ::rename(about.c_str(), (about + ".last").c_str());
     server_->stop();
     loop_.stop();
   }
 
   cli::UpOptions options_;
   SystemClock clock_;
-  std::string data_, url_, nonce_;
+  std::string data_, host_, url_, nonce_, local_nodes_hash_;
+  std::string degraded_;  // why nothing can be saved at the start; empty: it can
   std::optional<FileLock> lock_;
   std::vector<TokenRecord> tokens_;
   net::Loop loop_;
   ServiceEffects effects_;
   std::unique_ptr<control::Store> store_;
   std::unique_ptr<control::Loop> control_;
+  std::shared_ptr<api::AuditLog> audit_;
   std::unique_ptr<api::Api> api_;
   std::unique_ptr<provision::LocalProvisioner> local_;
   std::unique_ptr<net::Server> server_;
+  api::Api::Reach reach_;
+  std::unique_ptr<ServiceTls> tls_;  // after the loop, which outlives it
+  std::unique_ptr<Backups> backups_;
   bool stopping_ = false;
   std::jthread waiter_;
 };
 
 void announce(const std::string& data, const std::string& url) {
-  std::printf("slipway is up at %s\nToken: %s/token\n", url.c_str(), data.c_str());
+  const std::size_t pin = std::min(url.find('#'), url.size());
+  std::printf("slipway is up at %s\nToken: %s/token\n", url.substr(0, pin).c_str(), data.c_str());
+  if (pin < url.size()) std::printf("Fingerprint: %s\n", url.substr(pin + 1).c_str());
   std::fflush(stdout);
 }
 
@@ -333,7 +493,31 @@ int serve_detached(const cli::UpOptions& options) {
   return 0;
 }
 
+cli::StoreReport report_of(store::Report report) {
+  return {std::move(report.service), 1,           report.last_turn,
+          std::move(report.lost),    report.jobs, report.job_last,
+          std::move(report.problems)};
+}
+
 }  // namespace
+
+Result<cli::StoreReport> check_store(const std::string& file) {
+  return store::check_sqlite(file).map(report_of);
+}
+
+Result<cli::Restored> restore_store(const std::string& data, const std::string& backup) {
+  if (auto made = make_folders(data, 0700); !made) return fail(made.error());
+  auto lock = FileLock::take(data + "/service.lock");
+  if (!lock)
+    return fail(
+        ErrorCode::conflict,
+        fmt::format("a service runs on {} (process {})", data, FileLock::holder(data + "/service.lock")),
+        "stop it first: slipway down");
+  return store::restore_sqlite(backup, data + "/slipway.db").map([](store::Restored restored) {
+    return cli::Restored{report_of(std::move(restored.report)), std::move(restored.moved_aside),
+                         restored.turns_missing};
+  });
+}
 
 int run_service(const cli::UpOptions& options) {
   if (options.detach) return serve_detached(options);

@@ -4,4 +4,8 @@
 
 namespace slipway {
 int run_service(const cli::UpOptions& options);
-}
+
+// The database of a service on this machine.
+Result<cli::StoreReport> check_store(const std::string& file);
+Result<cli::Restored> restore_store(const std::string& data, const std::string& backup);
+}  // namespace slipway

@@ -8,6 +8,7 @@
 #include "blob/command.h"
 #include "cli/cli.h"
 #include "container/contain.h"
+#include "container/run_as.h"
 #include "container/view.h"
 #include "gang_exec/launch.h"
 #include "gang_exec/start_remote.h"
@@ -19,6 +20,8 @@ namespace {
 
 int run_node(const slipway::cli::NodeRunOptions& options) {
   auto token = slipway::read_file(options.token_file);
+  // A machine that joined once has a key; its join token is used up and may be gone.
+  if (!token && slipway::read_file(options.folder + "/node-key")) token = std::string();
   if (!token) {
     std::fprintf(stderr,
                  "error: the join token cannot be read: %s\ntry:   slipway token create NAME --role node, "
@@ -39,13 +42,21 @@ int run_node(const slipway::cli::NodeRunOptions& options) {
   agent.gpus = options.gpus;
   agent.local = options.local;
   if (options.local) agent.data = options.data;
+  agent.workspace = options.workspace;
   return slipway::agent::run_agent(agent);
 }
 
-int keep_node(const std::string& folder) { return slipway::keeper::run_keeper({folder, {"slipway", "node", "keep", "--folder", folder}}); }
+int keep_node(const std::string& folder) {
+  return slipway::keeper::run_keeper({folder, {"slipway", "node", "keep", "--folder", folder}});
+}
 
 int contain(const slipway::cli::NodeContainOptions& options) {
   return slipway::container::contain({options.rootfs, options.image, options.mounts, options.command});
+}
+
+int run_as(const slipway::cli::NodeRunAsOptions& options) {
+  return slipway::container::run_as(
+      {options.uid, options.gid, options.attempt, options.own, options.given, options.data, options.command});
 }
 
 }  // namespace
@@ -56,5 +67,6 @@ int main(int argc, char** argv) {
       {slipway::run_service, run_node, keep_node, contain, slipway::gang_exec::serve_starts,
        slipway::gang_exec::start_remote, slipway::gang_exec::launch_mpi, slipway::gang_exec::launch_horovod,
        slipway::gang_exec::launch_ssh, slipway::container::view, slipway::simulate::run,
-       slipway::simulate::replay_of, slipway::blob::sync_datastore});
+       slipway::simulate::replay_of, slipway::blob::sync_datastore, run_as, slipway::check_store,
+       slipway::restore_store});
 }

@@ -132,7 +132,7 @@ class Cluster {
     return true;
   }
 
-  const control::Caller user_{"bench", "default"};
+  const control::Caller user_{"bench", "default", Role::admin};
   TimePoint now_{Duration(1'700'000'000'000'000)};
   DroppingStore& store_;
   std::unique_ptr<control::Controller> controller_;

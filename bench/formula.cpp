@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
     const double parsing = (cpu_seconds() - begin) / row.rounds * 1e6;
     const auto parsed = formula::parse(row.text);
     begin = cpu_seconds();
-    for (int i = 0; i < row.rounds; ++i) SLIPWAY_CHECK(!formula::evaluate(*parsed, inputs).fault);
+    for (int i = 0; i < row.rounds; ++i) SLIPWAY_CHECK(!formula::evaluate(*parsed, inputs).error);
     std::printf("%s %.2f %.2f\n", row.name, parsing, (cpu_seconds() - begin) / row.rounds * 1e6);
   }
   return 0;

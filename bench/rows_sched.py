@@ -5,7 +5,7 @@ from statistics import median
 def sched(bench):
     tasks = 100 if bench.quick else 1000
     size = "10,000 nodes, 1,000 jobs"
-    for name, mode, owed in (("placing", "plain", 100_000), ("placing, shared", "shared", 50_000)):
+    for name, mode, owed in (("placing", "plain", 500_000), ("placing, shared", "shared", 500_000)):
         speeds, sizes = [], []
         for _ in range(3):
             placed, took, resident = run(bench, "throughput", 10_000, tasks, 32, mode)

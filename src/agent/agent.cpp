@@ -15,14 +15,17 @@
 
 #include "agent/agent_setup.h"
 #include "agent/core.h"
-#include "agent/end_details.h"
+#include "agent/duty_runner.h"
 #include "agent/file_server.h"
 #include "agent/keeper_link.h"
 #include "agent/machine.h"
 #include "agent/machine_use.h"
+#include "agent/node_certificate.h"
 #include "agent/order.h"
+#include "agent/output_times.h"
 #include "agent/preparer.h"
-#include "agent/stall.h"
+#include "agent/process_age.h"
+#include "agent/seen_turn.h"
 #include "agent/storage.h"
 #include "agent/task_environment.h"
 #include "agent/worker.h"
@@ -33,6 +36,7 @@
 #include "base/random.h"
 #include "base/resident.h"
 #include "container/engines.h"
+#include "container/run_as.h"
 #include "domain/layout.h"
 #include "keeper/agent_restart.h"
 #include "net/client.h"
@@ -48,13 +52,6 @@ constexpr Duration redial_first = 100ms;
 constexpr Duration redial_longest = 2s;
 constexpr Duration keeper_quit_max = 15s;
 constexpr std::size_t staging_queue_max = 10'000;
-constexpr int sending_failed = 74;  // EX_IOERR
-
-// The attempt that is run or prepared.
-std::string attempt_name(const WorkKey& key) {
-  const AttemptKey* attempt = attempt_of(key);
-  return attempt ? to_string(*attempt) : to_string(key);
-}
 
 // For the keeper, which starts this agent again should it be killed.
 Result<void> leave_command(const std::string& folder) {
@@ -66,10 +63,10 @@ Result<void> leave_command(const std::string& folder) {
 // The edge around AgentCore: hands it what happens, does what it says. All on the loop's thread but staging.
 class Agent {
  public:
-  Agent(AgentOptions options, net::Url url, AgentCore::Options node)
+  Agent(AgentOptions options, const std::string& node_key, net::Url url, AgentCore::Options node)
       : options_(std::move(options)),
         url_(std::move(url)),
-        headers_{{"Authorization", "Bearer " + options_.token}},
+        headers_{{"Authorization", "Bearer " + options_.token}, {node_key_header, node_key}},
         name_(node.name),
         place_{"",         base_environment(),
                node.total, own_program(),
@@ -80,6 +77,11 @@ class Agent {
                 {.message = [this](keeper::FromKeeper message) { on_keeper(std::move(message)); },
                  .caught_up = [this] { act(); },
                  .lost = [this] { on_keeper_lost(); }}),
+        duties_(loop_, keeper_, place_, {name_, options_.folder},
+                {.ended = [this](ProcessEnded end) { core_.ended(std::move(end)); },
+                 .stalled = [this](const WorkKey& key, bool is_stalled) { core_.stalled(key, is_stalled); },
+                 .act = [this] { act(); }}),
+        seen_(options_.folder + "/service.seen"),
         preparer_(loop_, worker_, place_, name_, [this](Prepared result) { staged(std::move(result)); }),
         worker_(staging_queue_max) {}
 
@@ -89,6 +91,7 @@ class Agent {
       leave(0, core_.is_idle());
     });
     keeper_.open();
+    show_certificate(url_, options_.folder);
     if (options_.data.empty())
       dial();
     else
@@ -102,7 +105,8 @@ class Agent {
   // The keeper stays unless it has nothing to keep, or is to quit as well.
   void leave(int code, bool with_keeper) {
     exit_code_ = code;
-    ::unlink((options_.folder + "/" + std::string(keeper::agent_command_file)).c_str());  // nobody restarts it
+    ::unlink(
+        (options_.folder + "/" + std::string(keeper::agent_command_file)).c_str());  // nobody restarts it
     keeper_.let_go();
     if (!with_keeper || !keeper_.is_open()) return loop_.stop();
     quitting_ = true;
@@ -117,13 +121,43 @@ class Agent {
   void follow_service() {
     const Result<std::string> said = read_file(options_.data + "/service.url");
     if (!said) return;
-    if (Result<net::Url> url = net::parse_url(*said)) url_ = std::move(*url);
+    if (Result<net::Url> url = net::parse_url(*said)) {
+      url_ = std::move(*url);
+      show_certificate(url_, options_.folder);
+    }
+  }
+
+  // Where the service has TLS a node shows a certificate. `then` is called once there is one, or none to be
+  // had: a machine that was not welcome yet has no key to ask with.
+  void take_certificate(std::function<void()> then) {
+    const bool posted = worker_.post([this, url = url_, then = std::move(then)](std::stop_token) {
+      auto taken = fetch_certificate(url, headers_, options_.folder, cancel_.get());
+      loop_.post([this, taken = std::move(taken), then] {
+        if (!taken && taken.error().code == ErrorCode::unavailable && was_welcome_)
+          log::warning("agent.certificate", {{"node", name_}, {"why", taken.error().what}});
+        if (taken) log::info("agent.certificate", {{"node", name_}, {"state", "renewed"}});
+        then();
+      });
+    });
+    if (!posted) redial("too much work waits to ask the service for a certificate");
+  }
+
+  void keep_certificate() {
+    if (!url_.is_secure) return;
+    certificate_timer_ = loop_.after(certificate_check_wait(options_.folder), [this] {
+      if (!needs_certificate(options_.folder, clock_.now())) return keep_certificate();
+      take_certificate([this] { keep_certificate(); });
+    });
   }
 
   void dial() {
     redial_timer_.reset();
     if (!storage_known_) return find_storage();
     if (!options_.data.empty()) follow_service();
+    if (url_.is_secure && !std::exchange(has_asked_, true) &&
+        needs_certificate(options_.folder, clock_.now()))
+      return take_certificate([this] { dial(); });
+    has_asked_ = false;
     session_ = SessionId(session_.value() + 1);
     const SessionId session = session_;
     net::WebSocketCallbacks callbacks{
@@ -137,8 +171,10 @@ class Agent {
     auto opened = [this, session](Result<std::shared_ptr<net::WebSocket>> socket) {
       on_opened(session, std::move(socket));
     };
-    net::connect_websocket(loop_, url_, "/v1/nodes/connect", headers_, std::move(callbacks),
-                           std::move(opened));
+    const std::string target = options_.workspace.empty()
+                                   ? "/v1/nodes/connect"
+                                   : "/v1/nodes/connect?workspace=" + net::percent_encode(options_.workspace);
+    net::connect_websocket(loop_, url_, target, headers_, std::move(callbacks), std::move(opened));
   }
 
   void on_opened(SessionId session, Result<std::shared_ptr<net::WebSocket>> socket) {
@@ -164,6 +200,7 @@ class Agent {
       hang_up(message.error().what);
       return act();
     }
+    seen_.note(*message);
     core_.received(session, std::move(*message), clock_.now());
     if (core_.is_welcome() && !std::exchange(said_joined_, true)) on_joined();
     if (core_.is_welcome()) {
@@ -175,6 +212,10 @@ class Agent {
 
   void on_joined() {
     release_startup_pages();
+    if (url_.is_secure && needs_certificate(options_.folder, clock_.now()))
+      take_certificate([this] { keep_certificate(); });
+    else
+      keep_certificate();
     log::info("agent.joined", {{"node", name_}, {"service", url_.authority()}});
   }
 
@@ -247,20 +288,23 @@ class Agent {
   void on_keeper(keeper::FromKeeper message) {
     std::visit(Overloaded{
                    [&](keeper::ProcessList& list) {
+                     duties_.keeper_connected(list);
+                     for (const keeper::RunningProcess& one : list.running)
+                       output_times_.started(one.started);
+                     for (const ProcessEnded& ended : list.ended) output_times_.ended(ended.key, ended.rank);
                      place_.limits_cores = list.cpu_limit == "cgroup" || list.cpu_limit == "affinity";
                      core_.keeper_connected(std::move(list), clock_.now());
+                     duties_.act();
                    },
                    [&](ProcessStarted& started) {
-                     stalls_.started(started.key, started.rank, started.pid);
+                     if (std::holds_alternative<PushRun>(started.key)) return;
+                     duties_.started(started);
+                     output_times_.started(started);
                      core_.started(started);
                    },
                    [&](ProcessEnded& ended) {
-                     end_details_.complete(ended, place_.data);
-                     stalls_.ended(ended.key, ended.rank);
-                     if (const auto view = views_.find(ended.key); view != views_.end())
-                       end_in_view(view->second, std::move(ended));
-                     else
-                       core_.ended(std::move(ended));
+                     output_times_.ended(ended.key, ended.rank);
+                     duties_.ended(std::move(ended));
                    },
                },
                message);
@@ -275,8 +319,9 @@ class Agent {
   // ── effects ──
 
   void act() {
-    for (Effect& effect : core_.take_effects(clock_.now()))
-      std::visit([this](auto& one) { carry_out(one); }, effect);
+    for (std::vector<Effect> effects = core_.take_effects(clock_.now()); !effects.empty();
+         effects = core_.take_effects(clock_.now()))
+      for (Effect& effect : effects) std::visit([this](auto& one) { carry_out(one); }, effect);
     keeper_.flush();
     set_timer();
   }
@@ -301,14 +346,25 @@ class Agent {
   }
 
   void carry_out(effect::Send& send) {
-    if (socket_ && send.session == session_) socket_->send_text(wire::format(send.message));
+    if (!socket_ || send.session != session_) return;
+    if (auto* hello = std::get_if<Hello>(&send.message)) say_what_only_this_node_knows(*hello);
+    socket_->send_text(wire::format(send.message));
+  }
+
+  void say_what_only_this_node_knows(Hello& hello) const {
+    hello.seen = seen_.saved();
+    for (ProcessStarted& process : hello.running)
+      if (process.pid > 0) process.age = process_age(process.pid);
   }
 
   void carry_out(effect::CloseSession& close) {
     if (close.session == session_) hang_up(close.why);
   }
 
-  void carry_out(effect::Stage& stage) { preparer_.prepare(stage.order); }
+  void carry_out(effect::Stage& stage) {
+    duties_.prepare(stage.order);
+    preparer_.prepare(stage.order);
+  }
 
   // The kernel is asked once.
   bool can_view(const std::string& root) {
@@ -324,6 +380,10 @@ class Agent {
 
   void staged(Prepared result) {
     core_.staged(std::move(result), clock_.now());
+    act_later();
+  }
+
+  void act_later() {
     later_act_ = true;
     loop_.post([this] {
       if (std::exchange(later_act_, false)) act();
@@ -340,75 +400,34 @@ class Agent {
     if (!posted) log::error("node.files_not_written", {{"why", "too many attempts wait for their code"}});
   }
 
-  void carry_out(effect::Release& release) { preparer_.release(release.key); }
+  void carry_out(effect::Release& release) {
+    preparer_.release(release.key);
+    duties_.release(release.key);
+  }
   void carry_out(effect::Start& start) {
     preparer_.open_ports(start.order.key);
-    if (!start.order.view.root.empty()) begin_in_view(start.order);
     keeper::StartRequest message = to_keeper(start.order, place_);
-    end_details_.started(start.order, message);
-    if (start.order.silence.count() > 0) watch_stall(message, start.order.silence);
+    if (auto recorded = duties_.start(start.order, message); !recorded)
+      return not_started(start.order,
+                         "what is to be done after it cannot be written down: " + recorded.error().what);
+    output_times_.ordered(message);
     keeper_.send(std::move(message));
   }
 
-  void begin_in_view(const StartOrder& order) {
-    const TaskEnvironment environment(order.view, place_, can_view(order.view.root));
-    if (auto linked = environment.link_logs(place_.data + "/" + order.folder, order.processes); !linked)
-      log::error("node.logs_not_linked", {{"attempt", to_string(order.key)}, {"why", linked.error().what}});
-    for (const View::Place& place : order.view.places) has_mounts_ |= place.kind == MountKind::command;
-    note(environment.journal(), clock_.now(),
-         fmt::format("{}: node {} starts {}", attempt_name(order.key), name_,
-                     is_preparation(order.key) ? "its preparation"
-                                               : fmt::format("{} of its processes", order.processes.size())));
-    views_[order.key] = order.view;
+  void not_started(const StartOrder& order, const std::string& why) {
+    for (const ProcessStart& process : order.processes) {
+      ProcessEnded end;
+      end.key = order.key;
+      end.rank = process.rank;
+      end.kind = ProcessEndKind::start_failed;
+      end.counts_against_retries = false;
+      end.detail = why;
+      end.started_at = end.ended_at = clock_.now();
+      core_.ended(std::move(end));
+    }
+    act_later();
   }
 
-  // Its end is noted in the journal of the environment; what it wrote into copies is sent back before its end
-  // is reported.
-  void end_in_view(const View& view, ProcessEnded ended) {
-    const bool sends = !is_preparation(ended.key) && TaskEnvironment(view, place_, true).has_copies();
-    const std::string how =
-        ended.kind == ProcessEndKind::exited
-            ? fmt::format("exited with code {}", ended.code)
-            : fmt::format("ended ({}{})", to_string(ended.kind),
-                          ended.kind == ProcessEndKind::signalled ? fmt::format(" {}", ended.code) : "");
-    note(TaskEnvironment(view, place_, can_view(view.root)).journal(), clock_.now(),
-         fmt::format("{}: {} on node {} {}{}{}", attempt_name(ended.key),
-                     is_preparation(ended.key) ? "the preparation" : fmt::format("process {}", ended.rank),
-                     name_, how, ended.detail.empty() ? "" : ": ", ended.detail));
-    if (!sends) return core_.ended(std::move(ended));
-    const bool posted = worker_.post([this, view, place = place_, ended](std::stop_token) {
-      const Result<void> sent = TaskEnvironment(view, place, true).send_back();
-      loop_.post([this, ended, sent]() mutable {
-        if (!sent && ended.kind == ProcessEndKind::exited && ended.code == 0) {
-          ended.code = sending_failed;
-          ended.detail = "it ended well, but what it wrote was not sent: " + sent.error().what;
-          ended.last_lines = ended.detail;
-        }
-        core_.ended(std::move(ended));
-        act();
-      });
-    });
-    if (!posted) core_.ended(std::move(ended));
-  }
-
-  void watch_stall(const keeper::StartRequest& start, Duration timeout) {
-    std::map<std::uint32_t, StallWatch::Process> processes;
-    for (const keeper::ProcessSpec& process : start.processes)
-      processes[process.rank] = {{process.stdout_file, process.stderr_file}, 0};
-    stalls_.add(start.key, timeout, std::move(processes), clock_.now());
-    check_stalls();
-  }
-
-  void check_stalls() {
-    for (const auto& [key, is_stalled] : stalls_.look(clock_.now())) core_.stalled(key, is_stalled);
-    const std::optional<TimePoint> next = stalls_.next();
-    stall_timer_ = next ? loop_.after(*next - clock_.now(),
-                                      [this] {
-                                        check_stalls();
-                                        act();
-                                      })
-                        : nullptr;
-  }
   void carry_out(effect::Stop& stop) {
     const StopOrder& order = stop.order;
     if (!order.notice.empty())  // before the signal, so that whoever gets that finds it
@@ -417,6 +436,7 @@ class Agent {
           !written)
         log::error("node.notice_not_written",
                    {{"attempt", to_string(order.key)}, {"why", written.error().what}});
+    duties_.stop(order.key);
     keeper_.send(keeper::StopRequest{order.key, order.grace});
   }
   void carry_out(effect::RenewLease& renew) {
@@ -424,12 +444,8 @@ class Agent {
     keeper_.send(keeper::RenewRequest{boot_time() - (clock_.now() - renew.from)});
   }
   void carry_out(effect::Forget& forget) {
-    for (const WorkKey& key : forget.keys) {
-      preparer_.release(key);
-      const auto view = views_.extract(key);
-      if (view && has_mounts_ && !is_preparation(key)) unmount_under(mounts_folder(view.mapped(), place_));
-    }
-    keeper_.send(keeper::ForgetRequest{std::move(forget.keys)});
+    for (const WorkKey& key : forget.keys) preparer_.release(key);
+    duties_.forget(std::move(forget.keys));
   }
 
   void carry_out(effect::Quit& quit) {
@@ -453,10 +469,8 @@ class Agent {
   std::unique_ptr<FileServer> files_;
   KeeperLink keeper_;
 
-  std::map<WorkKey, View> views_;         // of what was started
+  DutyRunner duties_;
   std::map<std::string, bool> can_view_;  // by root
-  bool has_mounts_ = false;               // some mount command was run
-  EndDetails end_details_;
   bool later_act_ = false;
 
   SessionId session_;
@@ -464,16 +478,18 @@ class Agent {
   Duration redial_wait_{0};
   std::string last_problem_;
   bool was_welcome_ = false;
+  bool has_asked_ = false;  // for a certificate, before this dial
+  std::shared_ptr<net::Loop::Timer> certificate_timer_;
   bool said_joined_ = false;
   bool quitting_ = false;
   int exit_code_ = 0;
   std::optional<TimePoint> tick_at_;
-  StallWatch stalls_;
-  std::shared_ptr<net::Loop::Timer> stall_timer_;
+  OutputTimes output_times_{loop_};
   UseMeter meter_{place_.data};
   std::shared_ptr<net::Loop::Timer> tick_timer_;
   std::shared_ptr<net::Loop::Timer> redial_timer_;
   std::shared_ptr<net::Loop::Timer> quit_timer_;
+  SeenTurn seen_;
   Preparer preparer_;
   Worker worker_;  // last, so that it ends first
 };
@@ -493,6 +509,8 @@ Result<int> run(AgentOptions options) {
     if (auto left = leave_command(options.folder); !left) return fail(left.error());
   const Result<std::string> instance = take_instance(options.folder);
   if (!instance) return fail(instance.error());
+  const Result<std::string> key = take_node_key(options.folder);
+  if (!key) return fail(key.error());
   AgentCore::Options node{.name = options.name,
                           .pool = options.pool,
                           .instance = *instance,
@@ -503,10 +521,10 @@ Result<int> run(AgentOptions options) {
                           .local = options.local,
                           .shares_storage = false,
                           .total = options.total,
-                          .notes = {},
+                          .notes = container::run_as_notes(),
                           // The service knows its own machine, and looks only when somebody asks.
                           .engines = options.local ? std::vector<std::string>() : container::engines()};
-  Agent agent(std::move(options), *url, std::move(node));
+  Agent agent(std::move(options), *key, *url, std::move(node));
   const int code = agent.run();
   ::unlink(pid_file.c_str());
   return code;

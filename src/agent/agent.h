@@ -23,7 +23,8 @@ struct AgentOptions {
   Resources total;      // cores and memory; what is 0 is detected
   std::optional<std::vector<std::uint32_t>> gpus;  // indices of those to offer; absent: all of the machine
   bool local = false;                              // started by the service's local provisioner
-  std::string data;                         // the service's data folder, where it is known to be the same one
+  std::string workspace;  // of a local node: the service's own agents join any; else that of the token
+  std::string data;       // the service's data folder, where it is known to be the same one
   std::vector<std::string> keeper_command;  // default: this program, `node keep --folder FOLDER`
 };
 

@@ -12,12 +12,23 @@
 
 namespace slipway::agent {
 
-Result<std::string> take_instance(const std::string& folder) {
-  const std::string path = folder + "/instance";
+namespace {
+
+// What the file says; `made` where there is none.
+Result<std::string> take(const std::string& path, const std::string& made, unsigned mode) {
   if (Result<std::string> known = read_file(path); known && !known->empty()) return known;
-  const std::string made = random_hex(8);
-  if (auto written = write_file_durably(path, made); !written) return fail(written.error());
+  if (auto written = write_file_durably(path, made, mode); !written) return fail(written.error());
   return made;
+}
+
+}  // namespace
+
+Result<std::string> take_instance(const std::string& folder) {
+  return take(folder + "/instance", random_hex(8), 0644);
+}
+
+Result<std::string> take_node_key(const std::string& folder) {
+  return take(folder + "/node-key", "slipway_" + random_hex(24), 0600);
 }
 
 std::vector<std::uint32_t> usable_gpus(const AgentOptions& options) {

@@ -16,5 +16,7 @@ Result<void> complete(AgentOptions& options, const net::Url& url);
 std::vector<std::uint32_t> usable_gpus(const AgentOptions& options);
 // The instance id of the folder: the same until somebody deletes it.
 Result<std::string> take_instance(const std::string& folder);
+// The key of the node that this folder is of, made at the first start; see node_key_header.
+Result<std::string> take_node_key(const std::string& folder);
 
 }  // namespace slipway::agent

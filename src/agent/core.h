@@ -15,7 +15,8 @@
 // - An end is remembered, and said in every Hello, until the service says `forget`.
 // - What there is to report is said at once; only while at least as much waits in the keeper as has ended may
 //   it wait a moment and travel together, for then nothing is idle that the service could use.
-// - A session renews the lease of the node (domain/lease.h) as of the sending of what the service acknowledges.
+// - A session renews the lease of the node (domain/lease.h) as of the sending of what the service
+// acknowledges.
 // - Nothing here ends a process but a StopOrder. The keeper ends those whose lease was not renewed in time.
 #include <deque>
 #include <map>
@@ -46,7 +47,7 @@ struct CloseSession {  // and dial again, after a wait
 struct Stage {
   PrepareOrder order;
 };
-struct Release {  // the ports found for an attempt that will not be started
+struct Release {  // what was found and laid out for an attempt that will not be started
   WorkKey key;
 };
 struct WriteFiles {  // of an attempt that runs
@@ -69,9 +70,9 @@ struct Quit {          // the agent ends
                        // keeper and its processes alone. Empty: as ordered; the keeper quits too, exit 0.
 };
 }  // namespace effect
-using Effect = std::variant<effect::Send, effect::CloseSession, effect::Stage, effect::Release,
-                            effect::WriteFiles, effect::Start, effect::Stop, effect::RenewLease, effect::Forget,
-                            effect::Quit>;
+using Effect =
+    std::variant<effect::Send, effect::CloseSession, effect::Stage, effect::Release, effect::WriteFiles,
+                 effect::Start, effect::Stop, effect::RenewLease, effect::Forget, effect::Quit>;
 
 class AgentCore {
  public:
@@ -200,8 +201,8 @@ class AgentCore {
   std::optional<Welcome> welcome_;
   std::uint64_t report_number_ = 0;
   std::uint64_t orders_number_ = 0;
-  Report report_;                          // what the next report will say
-  std::optional<TimePoint> report_since_;  // when its first line was seen
+  Report report_;                                                   // what the next report will say
+  std::optional<TimePoint> report_since_;                           // when its first line was seen
   std::deque<std::pair<std::uint64_t, TimePoint>> unacknowledged_;  // reports, and when they were sent
   TimePoint hello_sent_{};
   TimePoint last_sent_{};

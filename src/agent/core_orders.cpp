@@ -14,6 +14,7 @@ StartOrder preparation_order(const PrepareOrder& order) {
   start.folder = order.folder;
   start.stop_grace = order.stop_grace;
   start.processes = order.preparation;
+  start.run_as = order.run_as;
   start.view = order.view;
   start.lease = order.lease;
   return start;
@@ -153,7 +154,10 @@ void AgentCore::forget(const std::vector<WorkKey>& keys) {
   for (const WorkKey& key : keys) {
     const auto found = attempts_.find(key);
     if (found == attempts_.end() || !found->second.is_over()) continue;
-    if (found->second.handed) kept.push_back(key);
+    if (found->second.handed)
+      kept.push_back(key);
+    else
+      effects_.emplace_back(effect::Release{key});
     attempts_.erase(found);
   }
   if (kept.empty()) return;
@@ -179,7 +183,9 @@ void AgentCore::staged(Prepared result, TimePoint now) {
     return;
   }
   if (!result.problem.empty()) {
-    end_rest(attempt, end_of(ProcessEndKind::start_failed, std::move(result.problem), now));
+    ProcessEnded end = end_of(ProcessEndKind::start_failed, std::move(result.problem), now);
+    end.counts_against_retries = result.is_permanent;
+    end_rest(attempt, std::move(end));
     return hand_over_what_may();
   }
   attempt.staged = true;

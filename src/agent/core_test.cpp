@@ -245,7 +245,7 @@ TEST_F(AgentCoreTest, StopBeforeTheStart) {
   say({.stop = {{key(2)}}});
   EXPECT_EQ(deeds(), Words{"report 1 -2:not_started -2/1:not_started"});
   say({.stop = {{key(2)}}, .forget = {key(2)}});
-  EXPECT_EQ(deeds(), Words{}) << "idempotent, and the keeper never knew of it";
+  EXPECT_EQ(deeds(), Words{"release 2"}) << "idempotent, and the keeper never knew of it";
   core.staged({key(1), {}, {}, {}}, now);
   EXPECT_EQ(deeds(), (Words{"start 1", "start 3"}));
 }

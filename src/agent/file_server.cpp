@@ -1,6 +1,5 @@
 #include "agent/file_server.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -15,6 +14,8 @@
 
 #include "base/beneath.h"
 #include "base/clock.h"
+#include "base/list_folder.h"
+#include "wire/files.h"
 #include "wire/json.h"
 
 namespace slipway::agent {
@@ -49,10 +50,12 @@ std::string_view to_string(ErrorCode code) {
 
 struct FileRequest {
   std::string op;
-  std::string path;
+  FileServer::Place place;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   bool wait = false;
+  std::string after;
+  std::uint64_t limit = 0;
 };
 
 Result<FileRequest> parse_request(std::string_view text) {
@@ -68,51 +71,21 @@ Result<FileRequest> parse_request(std::string_view text) {
     return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
   };
   request.op = text_of("op");
-  request.path = text_of("path");
+  request.place = {text_of("folder"), text_of("path")};
   request.offset = number_of("offset");
   request.length = number_of("length");
   const auto wait = json.find("wait");
   request.wait = wait != json.end() && wait->is_boolean() && wait->get<bool>();
-  if (request.op != "read" && request.op != "list")
-    return fail(ErrorCode::invalid, "a file request must be a read or a list");
+  request.after = text_of("after");
+  request.limit = number_of("limit");
+  if (request.limit == 0) request.limit = FileServer::entries_max;
+  if (request.op != "read" && request.op != "list" && request.op != "size")
+    return fail(ErrorCode::invalid, "a file request must be a read, a list or a size");
+  // The data folder itself is nobody's to read.
+  if (request.place.folder.find_first_not_of("./") == std::string::npos ||
+      ("/" + request.place.folder + "/").find("/../") != std::string::npos)
+    return fail(ErrorCode::invalid, "a file request must name the folder that its path lies in");
   return request;
-}
-
-Json entry_of(const std::string& name, const struct stat& status) {
-  const bool is_file = S_ISREG(status.st_mode);
-  const bool is_folder = S_ISDIR(status.st_mode);
-  const TimePoint modified(Duration(status.st_mtim.tv_sec * 1'000'000 + status.st_mtim.tv_nsec / 1'000));
-  return {{"name", name},
-          {"kind", is_file                   ? "file"
-                   : is_folder               ? "folder"
-                   : S_ISLNK(status.st_mode) ? "link"
-                                             : "other"},
-          {"size", is_file ? static_cast<std::uint64_t>(status.st_size) : 0},
-          {"modified", format_time(modified)}};
-}
-
-Result<Json> list_folder(Fd folder) {
-  const int fd = folder.get();
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(::fdopendir(fd), ::closedir);
-  if (!open) return fail(system_error("cannot list the folder", errno));
-  folder.release();  // now closed by closedir
-  std::vector<std::string> names;
-  bool truncated = false;
-  while (const dirent* entry = ::readdir(open.get())) {
-    const std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    truncated = names.size() == FileServer::entries_max;
-    if (truncated) break;
-    names.emplace_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  Json entries = Json::array();
-  for (const std::string& name : names) {
-    struct stat status {};
-    if (::fstatat(fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
-      entries.push_back(entry_of(name, status));
-  }
-  return Json{{"entries", std::move(entries)}, {"truncated", truncated}};
 }
 
 Result<std::string> read_piece(int file, std::uint64_t offset, std::size_t length) {
@@ -127,16 +100,29 @@ Result<std::string> read_piece(int file, std::uint64_t offset, std::size_t lengt
 }
 
 // Only files and folders: an open of anything else could block or do something.
-Result<Fd> open_to_read(const std::string& data, const std::string& path) {
+Result<Fd> open_to_read(const std::string& data, const FileServer::Place& place) {
+  const auto& [folder, path] = place;
   const Fd root(::open(data.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root) return fail(system_error("cannot open " + data, errno));
-  Result<Fd> fd = open_beneath(root.get(), path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  const Result<Fd> inside = open_beneath(root.get(), folder, O_PATH | O_DIRECTORY);
+  if (!inside) return fail(inside.error().code, fmt::format("there is no file '{}'", path));
+  Result<Fd> fd = open_beneath(inside->get(), path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return fd;
   struct stat status {};
   if (::fstat(fd->get(), &status) != 0) return fail(system_error("cannot look at " + path, errno));
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
     return fail(ErrorCode::invalid, path + " is neither a file nor a folder");
   return fd;
+}
+
+Result<std::uint64_t> size_of(const std::string& data, const FileServer::Place& place) {
+  const Result<Fd> file = open_to_read(data, place);
+  const std::string& path = place.path;
+  if (!file) return fail(file.error());
+  struct stat status {};
+  if (::fstat(file->get(), &status) != 0) return fail(system_error("cannot look at " + path, errno));
+  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid, "'" + path + "' is a folder");
+  return static_cast<std::uint64_t>(status.st_size);
 }
 
 bool is_same_file(int one, int other) {
@@ -166,48 +152,53 @@ void FileServer::answer(std::uint64_t number, std::string_view text) {
   const Result<FileRequest> request = parse_request(text);
   if (!request) return send_error(number, request.error());
   if (request->op == "list") {
-    Result<Fd> folder = open_to_read(data_, request->path);
+    Result<Fd> folder = open_to_read(data_, request->place);
     if (!folder) return send_error(number, folder.error());
-    const Result<Json> list = list_folder(std::move(*folder));
-    if (!list) return send_error(number, list.error());
-    return reply_(reply_head(number, ReplyKind::json) + dump(*list));
+    const auto limit = std::min<std::uint64_t>(request->limit, entries_max);
+    const Result<FolderPage> page = list_folder(std::move(*folder), request->after, limit);
+    if (!page) return send_error(number, page.error());
+    return reply_(reply_head(number, ReplyKind::json) + wire::format_file_list(*page));
+  }
+  if (request->op == "size") {
+    const Result<std::uint64_t> size = size_of(data_, request->place);
+    if (!size) return send_error(number, size.error());
+    return reply_(reply_head(number, ReplyKind::json) + dump(Json{{"size", *size}}));
   }
   const std::size_t length = std::min<std::uint64_t>(request->length, length_max);
-  Result<std::string> data = read(request->path, request->offset, length);
+  Result<std::string> data = read(request->place, request->offset, length);
   if (!data) return send_error(number, data.error());
   if (!data->empty() || !request->wait || length == 0 || waiting_.size() >= waiting_max)
     return send_data(number, std::move(*data));
-  wait_for_more(number, request->path, request->offset, length);
+  wait_for_more(number, request->place, request->offset, length);
 }
 
 // What was read is the attempt's only if its path still leads to the same file: the folder of an attempt that
 // has written nothing is handed to another one, by a rename (keeper/empty_folders.h).
-Result<std::string> FileServer::read(const std::string& path, std::uint64_t offset,
-                                     std::size_t length) const {
-  const Result<Fd> file = open_to_read(data_, path);
+Result<std::string> FileServer::read(const Place& place, std::uint64_t offset, std::size_t length) const {
+  const Result<Fd> file = open_to_read(data_, place);
   if (!file) return fail(file.error());
   Result<std::string> data = read_piece(file->get(), offset, length);
   if (!data || data->empty()) return data;
-  const Result<Fd> again = open_to_read(data_, path);
+  const Result<Fd> again = open_to_read(data_, place);
   if (!again) return fail(again.error());
   if (!is_same_file(file->get(), again->get()))
-    return fail(ErrorCode::not_found, "there is no file '" + path + "'");
+    return fail(ErrorCode::not_found, "there is no file '" + place.path + "'");
   return data;
 }
 
-void FileServer::wait_for_more(std::uint64_t number, const std::string& path, std::uint64_t offset,
+void FileServer::wait_for_more(std::uint64_t number, const Place& place, std::uint64_t offset,
                                std::size_t length) {
   Waiting& waiting = waiting_[number];
-  waiting = {path, offset, length, nullptr, nullptr};
-  waiting.watch = watch(path, [this, number] { look_again(number, false); });
+  waiting = {place, offset, length, nullptr, nullptr};
+  waiting.watch = watch(place, [this, number] { look_again(number, false); });
   waiting.timer = loop_.after(waiting.watch ? watch_longest : wait_unwatched,
                               [this, number] { look_again(number, true); });
   look_again(number, false);  // it may have grown before it was watched
 }
 
-std::shared_ptr<net::FileWatcher::Handle> FileServer::watch(const std::string& path,
+std::shared_ptr<net::FileWatcher::Handle> FileServer::watch(const Place& place,
                                                             std::function<void()> changed) {
-  const Result<Fd> file = open_to_read(data_, path);
+  const Result<Fd> file = open_to_read(data_, place);
   return file ? watcher_.watch(fmt::format("/proc/self/fd/{}", file->get()), std::move(changed)) : nullptr;
 }
 
@@ -215,7 +206,7 @@ void FileServer::look_again(std::uint64_t number, bool is_last) {
   const auto found = waiting_.find(number);
   if (found == waiting_.end()) return;
   const Waiting& waiting = found->second;
-  Result<std::string> data = read(waiting.path, waiting.offset, waiting.length);
+  Result<std::string> data = read(waiting.place, waiting.offset, waiting.length);
   if (data && data->empty() && !is_last) return;
   // Watch and timer may be what called us, and both allow to be dropped from there.
   waiting_.erase(found);

@@ -107,6 +107,19 @@ std::string address_towards(const std::string& host, std::uint16_t port) {
   return "127.0.0.1";
 }
 
+// As a terminal shows them: of a line that was written over, what was written last.
+static std::string without_overwritten(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    while (line.ends_with('\r')) line.remove_suffix(1);
+    if (!shown.empty()) shown += '\n';
+    shown += line.substr(line.rfind('\r') + 1);  // npos + 1 is 0
+  }
+  return shown;
+}
+
 std::string last_lines_of(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
@@ -120,7 +133,7 @@ std::string last_lines_of(const std::string& path) {
   for (std::size_t lines = 0; lines < last_lines_max && at != std::string::npos && at > 0; ++lines)
     at = text.rfind('\n', at - 1);
   if (at != std::string::npos && at > 0) text.erase(0, at + 1);
-  return text;
+  return without_overwritten(text);
 }
 
 std::optional<TimePoint> newest_change(const std::string& folder) {

@@ -16,12 +16,38 @@ std::string join(const std::vector<std::uint32_t>& numbers) {
   return text;
 }
 
+// A view is made by the agent's user, and what is seen in it by the user's command.
+std::vector<std::string> run_as(const RunAs& user, const StartOrder& order, const std::string& data,
+                                const keeper::ProcessSpec& process) {
+  std::vector<std::string> words{
+      std::string(launch::own_program), "node",   "run-as", "--uid", std::to_string(user.uid), "--gid",
+      std::to_string(user.gid),         "--hide", data};
+  const std::string attempt = data + "/" + order.folder;
+  words.insert(words.end(), {"--attempt", attempt});
+  for (const std::string& folder : process.folders)
+    if (folder != attempt && folder != process.working_folder) words.insert(words.end(), {"--own", folder});
+  if (process.own_working_folder) words.insert(words.end(), {"--given", process.working_folder});
+  words.emplace_back("--");
+  const bool has_view = process.argv.size() > 4 && process.argv[0] == launch::own_program &&
+                        process.argv[1] == "node" && process.argv[2] == "view";
+  std::vector<std::string> wrapped(process.argv.begin(), process.argv.begin() + (has_view ? 4 : 0));
+  wrapped.insert(wrapped.end(), words.begin(), words.end());
+  wrapped.insert(wrapped.end(), process.argv.begin() + (has_view ? 4 : 0), process.argv.end());
+  return wrapped;
+}
+
 }  // namespace
+
+std::string work_name(const WorkKey& key) {
+  const AttemptKey* attempt = attempt_of(key);
+  return attempt ? to_string(*attempt) : to_string(key);
+}
 
 keeper::StartRequest to_keeper(const StartOrder& order, const NodePlace& place) {
   keeper::StartRequest start{order.key, order.stop_grace, order.behind, place.total, {}};
   start.cpu_limit = order.cpu_limit && place.limits_cores;
   start.lease = order.lease;
+  start.pids = order.pids;
   const std::string attempt = place.data + "/" + order.folder;
   const std::string outputs = attempt + "/outputs";
   const std::string shared = place.data + "/" + order.shared;
@@ -34,7 +60,6 @@ keeper::StartRequest to_keeper(const StartOrder& order, const NodePlace& place) 
     process.argv = ordered.argv;
     process.resources = ordered.resources;
     for (std::string& word : process.argv) word = task_environment.translate(std::move(word));
-    std::replace(process.argv.begin(), process.argv.end(), std::string(launch::own_program), place.program);
     process.own_working_folder = order.workdir.empty();
     process.working_folder = order.workdir.empty() ? attempt + "/" + ordered.wd_name : order.workdir;
     // Parents first: in the common case each is one call that works.
@@ -42,10 +67,14 @@ keeper::StartRequest to_keeper(const StartOrder& order, const NodePlace& place) 
     if (process.own_working_folder) process.folders.push_back(process.working_folder);
     if (!order.checkpoints.empty()) process.folders.push_back(place.data + "/" + order.checkpoints);
     if (!order.shared.empty()) process.folders.push_back(shared);
+    if (order.run_as) process.argv = run_as(*order.run_as, order, place.data, process);
+    std::replace(process.argv.begin(), process.argv.end(), std::string(launch::own_program), place.program);
     process.stdout_file = attempt + "/" + ordered.stdout_name;
     process.stderr_file = attempt + "/" + ordered.stderr_name;
 
     Environment environment = place.base;
+    if (order.run_as)  // theirs are the user's
+      for (const char* name : {"HOME", "USER", "TMPDIR"}) environment.erase(name);
     for (const auto& [name, value] : ordered.environment)
       environment[name] = task_environment.translate(value);
     for (const auto& [name, value] : ordered.secrets) environment[name] = value;

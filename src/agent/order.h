@@ -23,6 +23,9 @@ struct NodePlace {
   bool limits_cores = false;  // its keeper can
 };
 
+// The attempt that is run or prepared, for people.
+std::string work_name(const WorkKey& key);
+
 keeper::StartRequest to_keeper(const StartOrder& order, const NodePlace& place);
 
 // PATH, HOME, USER, LANG and TMPDIR of this process, as far as they are set.

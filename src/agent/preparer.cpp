@@ -16,7 +16,9 @@ using namespace std::chrono_literals;
 
 constexpr Duration trim_every = 10min;
 
-Prepared failed(const WorkKey& key, std::string problem) { return {key, {}, {}, std::move(problem), {}, {}}; }
+Prepared failed(const WorkKey& key, std::string problem) {
+  return {.key = key, .problem = std::move(problem)};
+}
 
 }  // namespace
 
@@ -58,9 +60,12 @@ void Preparer::lay_out_on_worker(const PrepareOrder& order, const NodePlace& pla
                                environment.real(order.view.root)));
   auto report = [this, order, has_files, result = std::move(result)] {
     if (result) return find_ports(order);
-    done_(failed(order.key,
-                 (has_files ? "its mounts could not be made: " : "its files could not be laid out: ") +
-                     result.error().what));
+    Prepared problem = failed(
+        order.key, (has_files ? "its mounts could not be made: " : "its files could not be laid out: ") +
+                       result.error().what);
+    // Of a source that is not there, or not one, nothing will come of trying again.
+    problem.is_permanent = !has_files && result.error().code == ErrorCode::invalid;
+    done_(std::move(problem));
   };
   loop_.post(std::move(report));
 }
@@ -99,7 +104,7 @@ void Preparer::use_source(const WorkKey& key, const std::string& source) {
 
 // After the files, so that nobody waits long for ports that are kept from him.
 void Preparer::find_ports(const PrepareOrder& order) {
-  Prepared found{order.key, {}, random_hex(16), {}, {}, {}};
+  Prepared found{.key = order.key, .secret = random_hex(16)};
   if (order.ports > 0) {
     Result<PortLease> lease = order.ports_from > 0 ? PortLease::take_from(order.ports_from, order.ports)
                                                    : PortLease::take(order.ports, random_);

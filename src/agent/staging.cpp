@@ -55,6 +55,12 @@ Result<Bytes> copy_content(int from, int to, const std::string& name) {
   }
 }
 
+// Not an interruption: the next try would find the same.
+Error not_stored(const std::string& hash) {
+  return {ErrorCode::invalid, fmt::format("the content {} of its source is not stored at the service", hash),
+          "submit the job again from its folder: slipway job submit sends what is missing"};
+}
+
 class Layout {  // the folder being filled
  public:
   Layout(Fd root, Blobs& blobs) : root_(std::move(root)), blobs_(blobs) {}
@@ -107,6 +113,12 @@ class Layout {  // the folder being filled
   Result<void> make_file(const SnapshotEntry& entry, const std::string& name) {
     const Result<Fd> content = blobs_.open(entry.hash);
     if (!content) return fail(content.error());
+    struct stat status {};
+    if (::fstat(content->get(), &status) != 0)
+      return fail(system_error("cannot look at " + entry.path, errno));
+    if (static_cast<Bytes>(status.st_size) != entry.size)
+      return fail(ErrorCode::internal, fmt::format("the stored content of {} has {} bytes instead of {}",
+                                                   entry.path, status.st_size, entry.size));
     constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     const mode_t mode = entry.executable ? 0755 : 0644;
     Fd file(::openat(folder(), name.c_str(), flags, mode));
@@ -137,9 +149,12 @@ Result<Fd> Blobs::open(const std::string& hash) {
   const std::string path = path_of(hash);
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd && errno == ENOENT && fetch_) {
-    if (auto brought = bring(hash, path); !brought) return fail(brought.error());
+    const auto brought = bring(hash, path);
+    if (!brought && brought.error().code == ErrorCode::not_found) return fail(not_stored(hash));
+    if (!brought) return fail(brought.error());
     fd = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   }
+  if (!fd && errno == ENOENT) return fail(not_stored(hash));
   if (!fd) return fail(system_error("cannot open the stored content " + path, errno));
   if (fetch_) mark_used(fd.get());
   return fd;
@@ -171,6 +186,11 @@ Result<void> Blobs::bring(const std::string& hash, const std::string& path) {
 Result<Snapshot> Blobs::manifest(const std::string& hash) {
   const Result<Fd> fd = open(hash);
   if (!fd) return fail(fd.error());
+  struct stat status {};
+  if (::fstat(fd->get(), &status) != 0) return fail(system_error("cannot look at manifest " + hash, errno));
+  if (static_cast<Bytes>(status.st_size) > manifest_size_max)
+    return fail(ErrorCode::invalid, fmt::format("{} is no manifest: it has {}", hash,
+                                                format_bytes(static_cast<Bytes>(status.st_size))));
   const Result<std::string> text = read_file(fmt::format("/proc/self/fd/{}", fd->get()));
   if (!text) return fail(text.error());
   if (sha256_hex(*text) != hash)

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "domain/ids.h"
+#include "domain/work_key.h"
 
 namespace slipway::agent {
 
@@ -20,6 +20,7 @@ class StallWatch {
     std::int64_t pid = 0;              // 0: not started, or ended
   };
   void add(const WorkKey& key, Duration timeout, std::map<std::uint32_t, Process> processes, TimePoint now);
+  bool has(const WorkKey& key) const { return watched_.contains(key); }
   void started(const WorkKey& key, std::uint32_t rank, std::int64_t pid);
   void ended(const WorkKey& key, std::uint32_t rank);
 

@@ -161,7 +161,7 @@ Result<void> TaskEnvironment::lay_out(const View::Place& place) const {
     if (auto made = make_open_folders(source); !made) return made;
   }
   if (!place.url.empty() && place.pulls)
-    if (auto pulled = sync("pull", place); !pulled) return pulled;
+    if (auto pulled = pull(place); !pulled) return pulled;
   return has_namespaces_ ? make_folders(at) : make_link(source, at);
 }
 
@@ -175,27 +175,14 @@ Result<void> TaskEnvironment::run_mount(const View::Place& place, const std::str
               fmt::format("'{} {}' {}: {}", place.command, at, ran->describe(), ran->output));
 }
 
-Result<void> TaskEnvironment::sync(const char* direction, const View::Place& place) const {
+Result<void> TaskEnvironment::pull(const View::Place& place) const {
   const auto ran =
-      run_helper({place_.program, "node", "sync-datastore", direction, "--folder", source_of(place)},
+      run_helper({place_.program, "node", "sync-datastore", "pull", "--folder", source_of(place)},
                  {{"SLIPWAY_DATASTORE_URL", place.url}, {"SLIPWAY_DATASTORE_KEY", place.key}}, sync_max);
   if (!ran) return fail(ran.error());
   if (ran->is_success()) return {};
   return fail(ErrorCode::unavailable,
-              fmt::format("{} {} {}: {}", direction[2] == 'l' ? "bringing" : "sending", place.url,
-                          ran->describe(), ran->output));
-}
-
-bool TaskEnvironment::has_copies() const {
-  return std::any_of(view_.places.begin(), view_.places.end(),
-                     [](const View::Place& place) { return !place.url.empty(); });
-}
-
-Result<void> TaskEnvironment::send_back() const {
-  for (const View::Place& place : view_.places)
-    if (!place.url.empty() && !place.read_only)
-      if (auto pushed = sync("push", place); !pushed) return pushed;
-  return {};
+              fmt::format("bringing {} {}: {}", place.url, ran->describe(), ran->output));
 }
 
 Result<void> TaskEnvironment::link_logs(const std::string& attempt,

@@ -34,15 +34,13 @@ class TaskEnvironment {
   Result<void> lay_out() const;
   // Makes the streams of processes files of the logs folder too. `attempt`: their folder.
   Result<void> link_logs(const std::string& attempt, const std::vector<ProcessStart>& processes) const;
-  // Sends back what was brought from elsewhere.
-  Result<void> send_back() const;
-  bool has_copies() const;
+  // Where a place really lies.
+  std::string source_of(const View::Place& place) const;
 
  private:
-  std::string source_of(const View::Place& place) const;
   Result<void> lay_out(const View::Place& place) const;
   Result<void> run_mount(const View::Place& place, const std::string& at) const;
-  Result<void> sync(const char* direction, const View::Place& place) const;
+  Result<void> pull(const View::Place& place) const;
 
   const View& view_;
   const NodePlace& place_;

@@ -3,25 +3,54 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <filesystem>
 
+#include "api/folder_removal.h"
 #include "api/secrets.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "control/find_job.h"
 #include "wire/records.h"
 
 namespace slipway::api {
 namespace {
 
-constexpr std::uint64_t body_max = 16u << 20;
+constexpr std::uint64_t body_max = 1u << 20;         // parsed on the network's thread
+constexpr std::uint64_t large_body_max = 16u << 20;  // parsed on a worker
+constexpr std::size_t removed_at_once = 1'000;  // files of a deleted folder, between other work for the disk
 constexpr std::uint64_t upload_max = std::uint64_t{1} << 42;  // 4 TiB; the disk is full before
 
 bool is_upload(const net::Request& head) {
   return head.method == "PUT" && head.path.starts_with("/v1/datastores/") && head.path.ends_with("/content");
 }
 
-std::string_view role_needed(Role role) {
-  return role == Role::admin ? "an admin" : role == Role::member ? "a member or admin" : "a";
+bool is_parsed_on_worker(const net::Request& head) {
+  return head.method == "POST" && (head.path == "/v1/jobs" || head.path == "/v1/blobs/missing");
+}
+
+std::string who_may(const Access& access) {
+  switch (access.least()) {
+    case Least::anyone:
+    case Least::viewer: return "a viewer, member or admin";
+    case Least::member: return "a member or admin";
+    case Least::owner: return "its owner or an admin";
+    case Least::admin: return "an admin";
+    case Least::service_admin: return "an admin of workspace default";
+  }
+  return "an admin";
+}
+
+Error denied(const control::Caller& caller, const Access& access) {
+  if (caller.role == Role::node) {
+    return {
+        ErrorCode::denied,
+        fmt::format("{} is a node token: it lets machines join and may not {} this {}", caller.name,
+                    to_string(access.verb()), to_string(access.object())),
+        access.least() >= Least::admin ? "this needs an admin token" : "this needs a member or admin token"};
+  }
+  return {ErrorCode::denied,
+          fmt::format("{}, a {} of workspace {}, may not {} this {}", caller.name, to_string(caller.role),
+                      caller.workspace, to_string(access.verb()), to_string(access.object())),
+          fmt::format("{} may", who_may(access))};
 }
 
 net::Response problem_with(int status, const Error& error) {
@@ -36,6 +65,18 @@ net::Response unauthorized() {
   return response;
 }
 
+net::Response nothing_there(const net::Request& request, const Router::Match& match) {
+  if (!match.methods.empty()) {
+    net::Response response = problem_with(
+        405, {ErrorCode::invalid, fmt::format("{} cannot be asked of {}", request.method, request.path),
+              "it takes " + match.methods});
+    response.headers.emplace_back("Allow", match.methods);
+    return response;
+  }
+  return problem({ErrorCode::not_found, fmt::format("there is nothing at {}", request.path.substr(0, 200)),
+                  "docs/api/openapi.yaml lists the paths"});
+}
+
 }  // namespace
 
 Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions options)
@@ -45,14 +86,18 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
       options_(std::move(options)),
       sessions_(loop, control),
       blobs_(options_.data),
+      exposed_(options_.datastore_roots, options_.data),
       watcher_(loop),
+      folders_(loop),
       reads_([&control] { return control.open_reader(); }) {
   add_service_routes();
   add_sharing_routes();
+  add_token_routes();
   add_pool_routes();
   add_node_routes();
   add_job_routes();
   add_log_routes();
+  add_log_time_routes();
   add_file_routes();
   add_event_routes();
   add_datastore_routes();
@@ -60,13 +105,36 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
     log::error("blobs.prepare", {{"why", prepared.error().what}});
 }
 
-std::optional<Api::Identity> Api::identify(const net::Request& request) const {
+const TokenRecord* Api::identify(const net::Request& request) const {
+  if (const auto key = request.header(node_key_header))
+    if (const TokenRecord* token = tokens_.find_secret(*key); token && !token->node.empty()) return token;
   const auto header = request.header("Authorization");
-  if (!header || !header->starts_with("Bearer ")) return std::nullopt;
-  const std::string hash = sha256_hex(header->substr(7));
-  for (const TokenRecord& token : tokens_)
-    if (token.hash == hash) return Identity{{token.name, token.workspace}, token.role};
-  return std::nullopt;
+  if (!header || !header->starts_with("Bearer ")) return nullptr;
+  return tokens_.find_secret(header->substr(7));
+}
+
+Result<void> Api::may_let_in(const control::Caller& caller, const std::string& workspace,
+                             const std::string& user, Role role) const {
+  const bool runs_jobs = role == Role::member || role == Role::admin;
+  const bool is_caller = caller.name == user && caller.workspace == workspace;
+  if (options_.trust_members || !runs_jobs || is_caller) return {};
+  return fail(
+      ErrorCode::denied,
+      fmt::format("{} is not let in as {}: every job runs as the user of the service, so it could read "
+                  "the admin's token, the secrets and the files of all others",
+                  user, to_string(role)),
+      "start the service with slipway up --run-as USER=UID for each user; or with --trust-members, "
+      "where all of them may do that");
+}
+
+bool Api::is_own_agent(const Call& call) const {
+  const auto header = call.request().header("Authorization");
+  return header && header->starts_with("Bearer ") && !options_.local_nodes_hash.empty() &&
+         sha256_hex(header->substr(7)) == options_.local_nodes_hash;
+}
+
+void Api::set_tokens(const std::vector<TokenRecord>& tokens) {
+  for (const TokenRecord& token : tokens) tokens_.put(token);
 }
 
 CompatApi* Api::compat_api_of(const net::Request& request) const {
@@ -82,32 +150,58 @@ CompatApiContext Api::compat_api_context() {
           clock_,
           options_.data,
           *options_.sealer,
-          [this](const std::string& folder) { return files_here(folder, watcher_); },
+          [this](const std::string& folder) {
+            return files_here(folder, files_of_one_process(), loop_, watcher_, disk_reads_);
+          },
           [this](const std::string& workspace, const std::string& node, const std::string& folder) {
-            return files_on_node(sessions_, workspace, node, folder);
+            return files_on_node(sessions_, workspace, node, folder, files_of_one_process());
           },
           [this](const Call& call, const std::shared_ptr<FileSource>& source, const std::string& path) {
             send_file(call, source, path, 0);
           }};
 }
 
+Api::Admission Api::admit(const net::Request& head) const {
+  Admission admission;
+  admission.compat = compat_api_of(head);
+  std::optional<Access>& access = admission.access;
+  if (admission.compat) {
+    access = admission.compat->access(head);
+  } else {
+    admission.match = router_.find(head.method, head.path);
+    if (admission.match.route) access = admission.match.route->access;
+  }
+  admission.is_open = access && access->is_open();
+  if (const TokenRecord* token = identify(head)) {
+    admission.caller = {token->name, token->workspace, token->role};
+    admission.token = token->id;
+  }
+  if (!admission.caller && !admission.is_open)
+    admission.refusal = admission.compat ? admission.compat->unauthorized() : unauthorized();
+  else if (!access)
+    admission.refusal = nothing_there(head, admission.match);
+  else if (admission.caller && !access->allows(admission.caller->role, admission.caller->workspace))
+    admission.refusal = admission.compat ? admission.compat->denied(denied(*admission.caller, *access))
+                                         : problem(denied(*admission.caller, *access));
+  return admission;
+}
+
+// Not a byte is read of a body whose sender may not send it, and none where anyone may ask.
 net::BodyPolicy Api::policy(const net::Request& head) {
   net::BodyPolicy policy;
-  policy.size_max = body_max;
-  const CompatApi* compat = compat_api_of(head);
-  const bool is_open = compat ? compat->is_open(head.path) : head.path == "/healthz";
-  const auto identity = identify(head);
-  if (!is_open && !identity) {  // not a byte of a stranger's body is read
-    ++unauthorized_;
-    policy.refuse = compat ? compat->unauthorized() : unauthorized();
+  Admission admission = admit(head);
+  if (admission.refusal) {
+    unauthorized_ += admission.caller ? 0 : 1;
+    audit_refusal(head, admission);
+    policy.refuse = std::move(admission.refusal);
     return policy;
   }
+  policy.size_max = admission.is_open ? 0 : is_parsed_on_worker(head) ? large_body_max : body_max;
   if (head.method == "PUT" && head.path.starts_with("/v1/blobs/")) {
     policy.size_max = snapshot_size_max;
     policy.spool_folder = blobs_.spool_folder();
   }
-  // Of those who may not send files nothing is kept.
-  if (is_upload(head) && identity && (identity->role == Role::member || identity->role == Role::admin)) {
+  if (is_upload(head)) {
     policy.size_max = upload_max;
     policy.spool_folder = blobs_.spool_folder();
   }
@@ -115,61 +209,55 @@ net::BodyPolicy Api::policy(const net::Request& head) {
 }
 
 void Api::handle(std::shared_ptr<net::Exchange> exchange) {
-  Call call(loop_, std::move(exchange));
-  const net::Request& request = call.request();
-  const auto identity = identify(request);
-  if (CompatApi* compat = compat_api_of(request)) {
-    if (!identity && !compat->is_open(request.path)) return call.send(compat->unauthorized());
-    if (identity) {
-      ++requests_;
-      call.caller = identity->caller;
-      call.role = identity->role;
-    }
-    return compat->handle(call);
+  Admission admission = admit(exchange->request());  // again: a token may be revoked while a body is read
+  if (admission.refusal) {
+    audit_refusal(exchange->request(), admission);
+    return Call(loop_, std::move(exchange)).send(std::move(*admission.refusal));
   }
-  if (!identity && request.path != "/healthz")
-    return call.send(unauthorized());  // revoked while its body was read
-  const Router::Match match = router_.find(request.method, request.path);
-  if (!match.route) {
-    if (!match.path_known)
-      return call.send(
-          problem({ErrorCode::not_found, fmt::format("there is nothing at {}", request.path.substr(0, 200)),
-                   "docs/api/openapi.yaml lists the paths"}));
-    return call.send(problem_with(
-        405,
-        {ErrorCode::invalid, fmt::format("{} cannot be asked of {}", request.method, request.path), ""}));
-  }
-  if (identity) {
+  if (!is_audited(admission)) return dispatch(Call(loop_, std::move(exchange)), std::move(admission));
+  if (std::string why = options_.audit->problem(); !why.empty() && admission.access->verb() != Verb::read)
+    return Call(loop_, std::move(exchange))
+        .send(
+            problem({ErrorCode::unavailable, "the audit log cannot be written, so nothing is changed: " + why,
+                     "free some space where the data folder lies"}));
+  auto before = std::make_shared<std::string>();
+  Call call(loop_, audited(std::move(exchange), admission, before));
+  if (admission.caller) call.caller = *admission.caller;
+  auto kept = std::make_shared<Admission>(std::move(admission));
+  read_before(call, *kept, [this, call, kept, before](std::string value) {
+    *before = std::move(value);
+    dispatch(call, std::move(*kept));
+  });
+}
+
+void Api::dispatch(Call call, Admission admission) {
+  if (admission.caller) {
     ++requests_;
-    call.caller = identity->caller;
-    call.role = identity->role;
-    // A join token lets a machine in as a node and does nothing else.
-    const bool allowed = identity->role == Role::node      ? match.route->role == Role::node
-                         : match.route->role == Role::node ? identity->role != Role::viewer
-                                                           : identity->role >= match.route->role;
-    if (!allowed)
-      return call.send(
-          problem({ErrorCode::denied, fmt::format("a {} token may not do this", to_string(identity->role)),
-                   fmt::format("it needs {} token", role_needed(match.route->role))}));
+    call.exchange().opened_with(admission.token);
+    call.caller = std::move(*admission.caller);
   }
-  call.parts = std::make_shared<const std::map<std::string, std::string>>(match.parts);
-  match.route->handle(call);
+  if (admission.compat) return admission.compat->handle(call);
+  call.parts = std::make_shared<const std::map<std::string, std::string>>(std::move(admission.match.parts));
+  if (auto sound = check_parameters(call); !sound) return call.send(problem(sound.error()));
+  admission.match.route->handle(call);
 }
 
 void Api::carry_out(control::Outputs outputs) {
+  for (const auto& [session, token] : outputs.keyed) sessions_.set_token(session, token);
+  for (const TokenRecord& token : outputs.tokens) tokens_.put(token);
+  for (const std::string& id : outputs.tokens_removed) tokens_.remove(id);
   for (auto& [session, message] : outputs.messages) {
     if (auto* orders = std::get_if<Orders>(&message); orders && has_secrets(*orders))
       open_secrets(*options_.sealer, *orders);
     sessions_.send(session, message);
   }
   for (const auto& [session, why] : outputs.closed) sessions_.close(session, why);
+  for (const std::string& id : outputs.tokens_removed) {
+    sessions_.close_of(id, "its token was revoked");
+    options_.cut_opened_with(id);
+  }
   hub_.publish(outputs.events);
-  for (const std::string& folder : outputs.folders_removed)
-    worker_.post([path = options_.data + "/" + folder] {
-      std::error_code error;
-      std::filesystem::remove_all(path, error);
-      if (error) log::error("job.files", {{"folder", path}, {"why", error.message()}});
-    });
+  for (const std::string& folder : outputs.folders_removed) remove_files(folder);
   if (outputs.sources_changed) remove_unused_blobs();
 }
 
@@ -192,6 +280,32 @@ void Api::answer_live(const Call& call, Live work) {
       refusal(call));
 }
 
+void Api::explain(const Call& call, control::LiveQuery query, Explain work) {
+  control_.live(
+      std::move(query),
+      [this, call, work = std::move(work)](std::shared_ptr<const control::LiveView> live) {
+        answer(call, [live, work](control::ReadStore& store) { return work(*live, store); });
+      },
+      refusal(call));
+}
+
+void Api::explain_job(const Call& call, bool only_job, ExplainJob work) {
+  const auto find = [call](control::ReadStore& store) {
+    return control::find_job(store, call.caller.workspace, call.part("job"));
+  };
+  read<JobRecord>(call, find, [this, call, only_job, find, work](const JobRecord& job) {
+    if (is_terminal(job.state))
+      return answer(call, [job, work](control::ReadStore& store) { return work(job, nullptr, store); });
+    explain(
+        call, {.job = job.id, .only_job = only_job},
+        [find, work](const control::LiveView& live, control::ReadStore& store) -> Result<net::Response> {
+          if (live.job) return work(live.job->record, &live, store);
+          // It has ended since.
+          return find(store).and_then([&](const JobRecord& ended) { return work(ended, nullptr, store); });
+        });
+  });
+}
+
 void Api::remove_unused_blobs() {
   reads_.post(
       [this](control::ReadStore& store) {
@@ -204,9 +318,45 @@ void Api::remove_unused_blobs() {
       });
 }
 
-Result<std::uint32_t> limit_of(const Call& call) {
+std::optional<std::string> after_of(const Call& call) {
+  auto after = call.parameter("after");
+  if (after && after->empty()) after.reset();
+  return after;
+}
+
+Result<void> check_parameters(const Call& call) {
+  if (auto limit = limit_of(call); !limit) return fail(limit.error());
+  for (const char* name : {"force", "deleted", "follow"}) {
+    const auto value = call.parameter(name);
+    if (value && !value->empty() && *value != "true" && *value != "false")
+      return fail(ErrorCode::invalid,
+                  fmt::format("{} '{}' is not true or false", name, value->substr(0, 50)));
+  }
+  return {};
+}
+
+// Step by step, each behind what else the worker has to do. What does not come to its end is tried again by
+// the next service: it is on record until it is done.
+void Api::remove_files(const std::string& folder) {
+  const auto gone_on = [this, folder] {
+    const auto more = remove_some(options_.data + "/" + folder, removed_at_once);
+    if (!more) return log::error("folder.removal", {{"folder", folder}, {"why", more.error().what}});
+    if (*more) return remove_files(folder);
+    control_.change(
+        [folder](control::Controller& controller) {
+          controller.files_removed(folder);
+          return [] {};
+        },
+        [folder](const Error& error) {
+          log::warning("folder.removal", {{"folder", folder}, {"why", error.what}});
+        });
+  };
+  if (!worker_.post(gone_on)) log::warning("folder.removal", {{"folder", folder}, {"why", "too much waits"}});
+}
+
+Result<std::uint32_t> limit_of(const Call& call, std::uint32_t usual) {
   const auto text = call.parameter("limit");
-  if (!text) return 100u;
+  if (!text) return usual;
   std::uint32_t limit = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), limit);
   if (error != std::errc{} || end != text->data() + text->size() || limit < 1 || limit > 1000)

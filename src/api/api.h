@@ -1,8 +1,9 @@
 #pragma once
 // The native REST API: parse, call, render. Runs on the network's thread and keeps no state that matters.
 //
-// A read never runs on the control thread, but for explanations (see explain()). What was saved is read and
-// rendered on the threads of the ReadPool; live state comes from the control loop's snapshot.
+// A read never runs on the control thread, but for trial evaluations of autoscale formulas. What was saved is
+// read and rendered on the threads of the ReadPool; live state comes as copies that the control loop makes:
+// its snapshot, or a LiveView for explanations.
 #include <atomic>
 #include <functional>
 #include <map>
@@ -10,15 +11,20 @@
 #include <string>
 #include <vector>
 
+#include "api/audit_log.h"
 #include "api/blobs.h"
 #include "api/compat_api.h"
 #include "api/events.h"
+#include "api/exposed_folders.h"
 #include "api/file_source.h"
+#include "api/folder_workers.h"
 #include "api/node_sessions.h"
 #include "api/read_pool.h"
 #include "api/router.h"
+#include "api/token_table.h"
 #include "api/worker.h"
 #include "base/seal.h"
+#include "control/live.h"
 #include "control/loop.h"
 #include "domain/gang.h"
 #include "domain/records.h"
@@ -35,8 +41,15 @@ struct ApiOptions {
   std::string nonce;  // content of that file
   TimePoint started_at{};
   std::function<void(bool keep_running)> stop;  // asked for over the API
+  // Cuts what was opened with a token that is revoked: its streams, and answers under way.
+  std::function<void(const std::string& token)> cut_opened_with = [](const std::string&) {};
   // Of the data folder.
   std::shared_ptr<const Sealer> sealer = std::make_shared<const Sealer>(Sealer::for_now());
+  std::vector<std::string> datastore_roots{};  // folders that datastores may lie in, beside the service's own
+  bool trust_members = true;  // tokens of other users are given out though all jobs run as the service does
+  std::shared_ptr<AuditLog> audit{};  // none: nothing is kept
+  bool audit_reads = false;           // what was read, too
+  std::string local_nodes_hash{};  // SHA-256 of the token of this service's agents, who join every workspace
 };
 
 class Api {
@@ -49,27 +62,40 @@ class Api {
   // After a turn of the control loop; on the network's thread.
   void carry_out(control::Outputs outputs);
   void cut_all_sessions(const std::string& why) { sessions_.close_all(why); }
-  void set_tokens(std::vector<TokenRecord> tokens) { tokens_ = std::move(tokens); }
+  void resume_sessions(const std::vector<SessionId>& sessions) { sessions_.resume(sessions); }
+  void set_tokens(const std::vector<TokenRecord>& tokens);  // at the start; changes come with a turn
   void set_url(std::string url) { url_ = std::move(url); }
+  // How the service is reached by others, and what it signs.
+  struct Reach {
+    std::string fingerprint{};  // of TLS, which clients pin; empty without it
+    std::string join_url{};     // for other machines, with the fingerprint; empty: there is none
+    std::function<Result<std::string>(const std::string& request, const std::string& name)> sign_node{};
+  };
+  void set_reach(Reach reach) { reach_ = std::move(reach); }
 
   // What a compatibility API is built on. Its paths come before the routes here.
   CompatApiContext compat_api_context();
   void add_compat_api(std::unique_ptr<CompatApi> compat) { compat_apis_.push_back(std::move(compat)); }
 
   const Router& router() const { return router_; }
+  const std::vector<std::unique_ptr<CompatApi>>& compat_apis() const { return compat_apis_; }
   Worker& worker() { return worker_; }
   void remove_unused_blobs();
 
  private:
+  void remove_files(const std::string& folder);
   // One *_routes.cpp each; files.cpp has those of files.
   void add_event_routes();
   void add_job_routes();
   void add_job_read_routes();
+  void submit(const Call& call, Result<JobSpec> spec);  // (job_routes.cpp)
   void add_log_routes();
+  void add_log_time_routes();
   void add_pool_routes();
   void add_node_routes();
   void add_service_routes();
   void add_sharing_routes();
+  void add_token_routes();
   void add_file_routes();
   void add_datastore_routes();  // (datastore_routes.cpp)
   void add_datastore_file_routes();
@@ -77,11 +103,33 @@ class Api {
   // `work` runs on the worker and gives what is to be done on the network's thread.
   void with_files(const Call& call, std::function<std::function<void()>(const StoredFiles&)> work);
 
-  struct Identity {
-    control::Caller caller;
-    Role role = Role::viewer;
+  // The token a request shows; of an agent with a key of its own: that key.
+  const TokenRecord* identify(const net::Request& request) const;
+  bool is_own_agent(const Call& call) const;
+  // Whether somebody who can run jobs may be let in beside the caller.
+  Result<void> may_let_in(const control::Caller& caller, const std::string& workspace,
+                          const std::string& user, Role role) const;
+  // The rule this request is under, and what is answered where its caller may not: decided from the head
+  // alone.
+  struct Admission {
+    std::optional<control::Caller> caller;
+    std::string token{};  // its id
+    Router::Match match;
+    CompatApi* compat = nullptr;
+    bool is_open = false;  // to anyone
+    std::optional<Access> access;
+    std::optional<net::Response> refusal;
   };
-  std::optional<Identity> identify(const net::Request& request) const;
+  Admission admit(const net::Request& head) const;
+  void dispatch(Call call, Admission admission);
+
+  // (audit.cpp)
+  bool is_audited(const Admission& admission) const;
+  bool is_stranger_flood() const;
+  void audit_refusal(const net::Request& head, const Admission& admission) const;
+  std::shared_ptr<net::Exchange> audited(std::shared_ptr<net::Exchange> exchange, const Admission& admission,
+                                         std::shared_ptr<std::string> before) const;
+  void read_before(const Call& call, const Admission& admission, std::function<void(std::string)> then);
   CompatApi* compat_api_of(const net::Request& request) const;
 
   // Runs `work` as a change of the control state; its result is rendered and sent once it is saved.
@@ -89,12 +137,15 @@ class Api {
   void change(const Call& call, std::function<Result<T>(control::Controller&)> work,
               std::function<net::Response(const T&)> render) {
     control_.change(
-        [call, work = std::move(work),
+        [this, call, work = std::move(work),
          render = std::move(render)](control::Controller& controller) -> std::function<void()> {
           auto result = std::make_shared<Result<T>>(work(controller));
-          return [call, result, render] {
-            call.loop().post(
-                [call, result, render] { call.send(*result ? render(**result) : problem(result->error())); });
+          return [this, call, result, render] {
+            call.loop().post([call, result, render, turn = control_.saved()] {
+              net::Response response = *result ? render(**result) : problem(result->error());
+              response.headers.emplace_back("X-Slipway-Turn", std::to_string(turn.number));
+              call.send(std::move(response));
+            });
           };
         },
         refusal(call));
@@ -129,16 +180,23 @@ class Api {
         },
         refusal(call));
   }
+  // As answer(), with a copy of what explanations need.
+  using Explain = std::function<Result<net::Response>(const control::LiveView&, control::ReadStore&)>;
+  void explain(const Call& call, control::LiveQuery query, Explain work);
+  // The same for the job that the call names. A job that has ended needs no live state.
+  using ExplainJob =
+      std::function<Result<net::Response>(const JobRecord&, const control::LiveView*, control::ReadStore&)>;
+  void explain_job(const Call& call, bool only_job, ExplainJob work);
   // For what only the control thread can say; it is rendered on a read thread.
   template <class T>
-  void explain(const Call& call, std::function<Result<T>(control::Controller&)> work,
-               std::function<Result<net::Response>(const T&, control::ReadStore&)> render) {
+  void evaluate(const Call& call, std::function<Result<T>(control::Controller&)> work,
+                std::function<Result<net::Response>(const T&)> render) {
     control_.read(
         [this, call, work = std::move(work), render = std::move(render)](control::Controller& controller) {
           auto result = std::make_shared<Result<T>>(work(controller));
-          answer(call, [result, render](control::ReadStore& store) -> Result<net::Response> {
+          answer(call, [result, render](control::ReadStore&) -> Result<net::Response> {
             if (!*result) return fail(result->error());
-            return render(**result, store);
+            return render(**result);
           });
         },
         refusal(call));
@@ -157,13 +215,20 @@ class Api {
     std::vector<Member> members;
     bool is_named = false;  // its processes, and so their files
     std::vector<std::string> nodes;
-    std::vector<bool> here;  // by node: its files lie in our data folder
+    std::vector<bool> here;   // by node: its files lie in our data folder
+    std::string checkpoints;  // folder of the task's checkpoints
+    std::optional<TimePoint> started_at;
+    bool has_wd = false;  // working folders of its own
   };
   static Result<AttemptFiles> find_attempt_files(const control::Snapshot& live, control::ReadStore& store,
                                                  const control::Caller& caller, const std::string& job,
                                                  const std::string& task,
                                                  std::optional<std::uint32_t> attempt);
+  // Where the streams of a process lie, or all that lies where those of the first one do.
   std::shared_ptr<FileSource> source_of(const AttemptFiles& files, std::uint32_t rank);
+  std::shared_ptr<FileSource> source_of_all(const AttemptFiles& files);
+  static void add_own_files(const AttemptFiles& files, std::uint32_t rank, OwnFiles& own);
+  std::shared_ptr<FileSource> source_of(const AttemptFiles& files, std::uint32_t rank, OwnFiles own);
   // A process by its rank or its name.
   static Result<std::uint32_t> rank_of(const AttemptFiles& files, const std::string& process);
   void send_file(const Call& call, const std::shared_ptr<FileSource>& source, const std::string& path,
@@ -188,22 +253,35 @@ class Api {
   const Clock& clock_;
   ApiOptions options_;
   std::string url_;
+  Reach reach_;
   Router router_;
   std::vector<std::unique_ptr<CompatApi>> compat_apis_;
   EventHub hub_;
   NodeSessions sessions_;
   BlobStore blobs_;
+  ExposedFolders exposed_;
   net::FileWatcher watcher_;
-  std::vector<TokenRecord> tokens_;
+  TokenTable tokens_;
   std::uint64_t requests_ = 0;
   std::uint64_t unauthorized_ = 0;
-  Worker worker_;  // these last: their work may use everything above
+  mutable std::size_t strangers_ = 0;  // of the audit log, since then
+  mutable TimePoint strangers_since_{};
+  FolderWorkers folders_;  // of datastores
+  Worker parser_;          // these last: their work may use everything above
+  Worker worker_;
+  Worker disk_reads_;  // lists of folders, tails of logs: none of them waits for what is deleted or copied
   ReadPool reads_;
 
   friend class LogFollower;
 };
 
+// The attempt a request names with ?attempt=N. (files.cpp)
+Result<std::optional<std::uint32_t>> attempt_of(const Call& call);
 // A page's limit: 1 to 1000, 100 unless asked.
-Result<std::uint32_t> limit_of(const Call& call);
+Result<std::uint32_t> limit_of(const Call& call, std::uint32_t usual = 100);
+// What means the same wherever it is given, also where the route takes no notice of it.
+Result<void> check_parameters(const Call& call);
+// The `next` of the page before; an empty one asks for the first page, as none does.
+std::optional<std::string> after_of(const Call& call);
 
 }  // namespace slipway::api

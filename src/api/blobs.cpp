@@ -42,11 +42,9 @@ Result<void> BlobStore::adopt(const std::string& file, const std::string& hash) 
     if (got == 0) break;
     sum.add(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
   }
-  if (sum.finish() != hash) {
-    ::unlink(file.c_str());
+  if (sum.finish() != hash)
     return fail(ErrorCode::invalid, fmt::format("the content sent does not have the SHA-256 {}", hash),
                 "send it again; it changed or was damaged on the way");
-  }
   const std::string target = path(hash);
   const std::string folder = fs::path(target).parent_path().string();
   if (auto made = make_folders(folder, 0755); !made) return made;
@@ -59,17 +57,31 @@ Result<void> BlobStore::adopt(const std::string& file, const std::string& hash) 
 }
 
 Result<void> BlobStore::check_source(const std::string& manifest) const {
-  auto text = read_file(path(manifest));
-  if (!text)
+  struct stat status {};
+  if (::stat(path(manifest).c_str(), &status) != 0)
     return fail(ErrorCode::invalid, fmt::format("the snapshot {} is not stored here", manifest),
                 "send the folder first; slipway job submit does it");
+  if (static_cast<Bytes>(status.st_size) > manifest_size_max)
+    return fail(ErrorCode::invalid, fmt::format("{} is no snapshot: it has {}, and a manifest {} at most",
+                                                manifest, format_bytes(static_cast<Bytes>(status.st_size)),
+                                                format_bytes(manifest_size_max)));
+  auto text = read_file(path(manifest));
+  if (!text) return fail(text.error());
   auto snapshot = wire::parse_snapshot(*text);
   if (!snapshot) return fail(snapshot.error());
-  for (const SnapshotEntry& entry : snapshot->entries)
-    if (entry.kind == SnapshotKind::file && !has(entry.hash))
+  if (auto valid = validate(*snapshot); !valid) return valid;
+  for (const SnapshotEntry& entry : snapshot->entries) {
+    if (entry.kind != SnapshotKind::file) continue;
+    if (::stat(path(entry.hash).c_str(), &status) != 0)
       return fail(ErrorCode::invalid,
                   fmt::format("the content of {} ({}) is not stored here", entry.path, entry.hash),
                   "send it first: PUT /v1/blobs/" + entry.hash);
+    // What is laid out is bounded by what a manifest says, so that has to be true.
+    if (static_cast<Bytes>(status.st_size) != entry.size)
+      return fail(ErrorCode::invalid,
+                  fmt::format("the content of {} has {} bytes, not the {} of its manifest", entry.path,
+                              status.st_size, entry.size));
+  }
   return {};
 }
 

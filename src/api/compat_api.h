@@ -5,22 +5,34 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/file_source.h"
 #include "api/read_pool.h"
 #include "api/router.h"
 #include "base/seal.h"
 #include "control/loop.h"
+#include "domain/access.h"
 
 namespace slipway::api {
+
+// One kind of request of such an API; parts of the path in braces stand for names.
+struct CompatRoute {
+  std::string method;
+  std::string path;
+  Access access;
+};
 
 class CompatApi {
  public:
   virtual ~CompatApi() = default;
   virtual bool answers(std::string_view path) const = 0;
-  virtual bool is_open(std::string_view path) const = 0;  // no token is needed there
+  // What the request asks of the table: decided before its body is read.
+  virtual Access access(const net::Request& head) const = 0;
+  virtual std::vector<CompatRoute> routes() const = 0;  // all there are
   virtual net::Response unauthorized() const = 0;
-  // Caller and role are set where the path is not open. A join token (Role::node) comes here, too.
+  virtual net::Response denied(const Error& why) const = 0;
+  // The caller is set where the request is not open to anyone.
   virtual void handle(const Call& call) = 0;
 };
 

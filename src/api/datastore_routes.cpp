@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "api/api.h"
 #include "api/stored_files.h"
 #include "base/log.h"
+#include "control/permit.h"
 #include "domain/layout.h"
 #include "wire/datastore.h"
 #include "wire/records.h"
@@ -26,17 +26,19 @@ Result<DatastoreRecord> find_datastore(ReadStore& store, const Call& call) {
               "slipway datastore list shows those there are");
 }
 
-Error busy() { return {ErrorCode::unavailable, "too much waits for the disk", "try again shortly"}; }
+// A SAS in a URL is a secret: it is kept as the key is, sealed and never shown. It begins with '?', which no
+// account's key does.
+Result<void> split_sas(DatastoreRecord& record) {
+  const std::size_t mark = record.url.find('?');
+  if (mark == std::string::npos) return {};
+  if (!record.key.empty())
+    return fail(ErrorCode::invalid, "the url has a SAS, and there is a key as well", "leave one of them out");
+  record.key = record.url.substr(mark);
+  record.url.resize(mark);
+  return {};
+}
 
-// An upload that nobody takes is removed, wherever the request ends.
-struct Received {
-  explicit Received(std::string path) : file(std::move(path)) {}
-  Received(const Received&) = delete;
-  ~Received() {
-    if (!file.empty()) ::unlink(file.c_str());
-  }
-  std::string file;
-};
+Error busy() { return {ErrorCode::unavailable, "too much waits for the disk", "try again shortly"}; }
 
 }  // namespace
 
@@ -51,19 +53,28 @@ void Api::with_files(const Call& call, std::function<std::function<void()>(const
       call, [call](ReadStore& store) { return find_datastore(store, call); },
       [this, call, work = std::move(work)](const DatastoreRecord& datastore) {
         const bool own = datastore.path.empty();
-        const bool queued = worker_.post([call, work, own, folder = folder_of(datastore)] {
+        const auto check = own ? StoredFiles::Check() : [exposed = exposed_](const std::string& real) {
+          return exposed.check(real);
+        };
+        const auto reached = [call, work, own, check,
+                              folder = folder_of(datastore)]() -> std::function<void()> {
           if (own)
             if (auto made = make_folders(folder); !made)
-              return call.loop().post([call, made] { call.send(problem(made.error())); });
-          call.loop().post(work(StoredFiles(folder)));
-        });
-        if (!queued) call.send(problem(busy()));
+              return [call, made] { call.send(problem(made.error())); };
+          return work(StoredFiles(folder, check));
+        };
+        const auto refused = [call, name = datastore.name](const std::string& why) {
+          call.send(problem({ErrorCode::unavailable, fmt::format("the folder of datastore {} {}", name, why),
+                             "see whether its mount works on the service's machine"}));
+        };
+        if (!folders_.post(datastore.workspace + "/" + datastore.name, reached, refused))
+          call.send(problem(busy()));
       });
 }
 
 void Api::add_datastore_routes() {
   add_datastore_file_routes();
-  router_.add("GET", "/v1/datastores", Role::viewer, [this](const Call& call) {
+  router_.add("GET", "/v1/datastores", {Object::datastore, Verb::read}, [this](const Call& call) {
     const auto limit = limit_of(call);
     if (!limit) return call.send(problem(limit.error()));
     answer(call, [call, limit = *limit](ReadStore& store) -> Result<net::Response> {
@@ -85,24 +96,38 @@ void Api::add_datastore_routes() {
       return json(200, wire::format_list(items, next));
     });
   });
-  router_.add("GET", "/v1/datastores/{name}", Role::viewer, [this](const Call& call) {
+  router_.add("GET", "/v1/datastores/{name}", {Object::datastore, Verb::read}, [this](const Call& call) {
     answer(call, [call](ReadStore& store) {
       return find_datastore(store, call).map([](const DatastoreRecord& datastore) {
         return json(200, wire::format(datastore));
       });
     });
   });
-  router_.add("PUT", "/v1/datastores/{name}", Role::member, [this](const Call& call) {
+  router_.add("PUT", "/v1/datastores/{name}", {Object::datastore, Verb::create}, [this](const Call& call) {
     auto request = wire::parse_datastore(call.request().body);
     if (!request) return call.send(problem(request.error()));
     request->name = call.part("name");
     request->workspace = call.caller.workspace;
-    if (!request->key.empty()) request->key = options_.sealer->seal(request->key);
-    change<DatastoreRecord>(
-        call, [call, record = *request](Controller& c) { return c.put_datastore(call.caller, record); },
-        [](const DatastoreRecord& datastore) { return json(200, wire::format(datastore)); });
+    if (const auto split = split_sas(*request); !split) return call.send(problem(split.error()));
+    if (!request->key.empty()) request->key = options_.sealer->seal(request->key, request->url);
+    const auto put = [this, call, record = *request] {
+      change<DatastoreRecord>(
+          call, [call, record](Controller& c) { return c.put_datastore(call.caller, record); },
+          [](const DatastoreRecord& datastore) { return json(200, wire::format(datastore)); });
+    };
+    if (request->path.empty()) return put();
+    // Before the folder is looked at: whether it is there is nothing to tell those who may not expose one.
+    if (auto may =
+            control::permit(call.caller, {Object::datastore, Verb::expose}, "datastore " + request->name, {});
+        !may)
+      return call.send(problem(may.error()));
+    const bool queued = worker_.post([this, call, put, path = request->path] {
+      const auto checked = exposed_.check(path);
+      call.loop().post([call, put, checked] { checked ? put() : call.send(problem(checked.error())); });
+    });
+    if (!queued) call.send(problem(busy()));
   });
-  router_.add("DELETE", "/v1/datastores/{name}", Role::member, [this](const Call& call) {
+  router_.add("DELETE", "/v1/datastores/{name}", {Object::datastore, Verb::remove}, [this](const Call& call) {
     change<DatastoreRecord>(
         call,
         [call](Controller& c) -> Result<DatastoreRecord> {
@@ -112,21 +137,12 @@ void Api::add_datastore_routes() {
             return fail(deleted.error());
           return found;
         },
-        [this](const DatastoreRecord& datastore) {
-          // A folder somebody gave us is theirs. After uploads that wait already, before those that follow.
-          if (datastore.path.empty())
-            worker_.post([folder = folder_of(datastore)] {
-              std::error_code error;
-              std::filesystem::remove_all(folder, error);
-              if (error) log::error("datastore.files", {{"folder", folder}, {"why", error.message()}});
-            });
-          return net::Response{204};
-        });
+        [](const DatastoreRecord&) { return net::Response{204}; });
   });
 }
 
 void Api::add_datastore_file_routes() {
-  router_.add("GET", "/v1/datastores/{name}/files", Role::viewer, [this](const Call& call) {
+  router_.add("GET", "/v1/datastores/{name}/files", {Object::data, Verb::read}, [this](const Call& call) {
     const auto limit = limit_of(call);
     if (!limit) return call.send(problem(limit.error()));
     with_files(call, [call, limit = *limit](const StoredFiles& files) -> std::function<void()> {
@@ -141,7 +157,7 @@ void Api::add_datastore_file_routes() {
       return [call, body = wire::format_list(items, next)] { call.send(json(200, body)); };
     });
   });
-  router_.add("GET", "/v1/datastores/{name}/content", Role::viewer, [this](const Call& call) {
+  router_.add("GET", "/v1/datastores/{name}/content", {Object::data, Verb::read}, [this](const Call& call) {
     with_files(call, [call](const StoredFiles& files) -> std::function<void()> {
       auto opened =
           std::make_shared<Result<StoredFiles::Opened>>(files.open(call.parameter("path").value_or("")));
@@ -154,28 +170,30 @@ void Api::add_datastore_file_routes() {
       };
     });
   });
-  router_.add("PUT", "/v1/datastores/{name}/content", Role::member, [this](const Call& call) {
-    auto received = std::make_shared<Received>(call.request().body_file);
+  router_.add("PUT", "/v1/datastores/{name}/content", {Object::data, Verb::update}, [this](const Call& call) {
+    const auto received = call.request().body_file;
     with_files(call, [call, received](const StoredFiles& files) -> std::function<void()> {
-      const auto put = files.put(call.parameter("path").value_or(""), received->file);
+      const auto put = files.put(call.parameter("path").value_or(""), received ? received->path() : "");
       if (!put) return [call, error = put.error()] { call.send(problem(error)); };
       return [call, file = *put] {
         call.send(json(200, wire::format_stored_file(file.name, file.kind, file.size, file.modified_at)));
       };
     });
   });
-  router_.add("DELETE", "/v1/datastores/{name}/content", Role::member, [this](const Call& call) {
-    with_files(call, [call](const StoredFiles& files) -> std::function<void()> {
-      const auto removed = files.remove(call.parameter("path").value_or(""));
-      return [call, removed] { call.send(removed ? net::Response{204} : problem(removed.error())); };
-    });
-  });
-  router_.add("POST", "/v1/datastores/{name}/folders", Role::member, [this](const Call& call) {
-    with_files(call, [call](const StoredFiles& files) -> std::function<void()> {
-      const auto made = files.make_folder(call.parameter("path").value_or(""));
-      return [call, made] { call.send(made ? net::Response{204} : problem(made.error())); };
-    });
-  });
+  router_.add(
+      "DELETE", "/v1/datastores/{name}/content", {Object::data, Verb::update}, [this](const Call& call) {
+        with_files(call, [call](const StoredFiles& files) -> std::function<void()> {
+          const auto removed = files.remove(call.parameter("path").value_or(""));
+          return [call, removed] { call.send(removed ? net::Response{204} : problem(removed.error())); };
+        });
+      });
+  router_.add("POST", "/v1/datastores/{name}/folders", {Object::data, Verb::update},
+              [this](const Call& call) {
+                with_files(call, [call](const StoredFiles& files) -> std::function<void()> {
+                  const auto made = files.make_folder(call.parameter("path").value_or(""));
+                  return [call, made] { call.send(made ? net::Response{204} : problem(made.error())); };
+                });
+              });
 }
 
 }  // namespace slipway::api

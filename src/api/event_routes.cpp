@@ -210,11 +210,11 @@ Result<std::uint64_t> number_of(const std::string& text, std::string_view what) 
 }  // namespace
 
 void Api::add_event_routes() {
-  router_.add("GET", "/v1/events", Role::viewer, [this](const Call& call) {
+  router_.add("GET", "/v1/events", {Object::event, Verb::read}, [this](const Call& call) {
     auto limit = limit_of(call);
     if (!limit) return call.send(problem(limit.error()));
-    const auto after = number_of(
-        call.request().header("Last-Event-ID").value_or(call.parameter("after").value_or("0")), "after");
+    const std::string last = call.request().header("Last-Event-ID").value_or("");
+    const auto after = number_of(last.empty() ? after_of(call).value_or("0") : last, "after");
     if (!after) return call.send(problem(after.error()));
     const bool follow =
         call.parameter("follow") == "true" ||
@@ -247,7 +247,7 @@ void Api::add_event_routes() {
     });
   });
 
-  router_.add("GET", "/v1/jobs/{job}/wait", Role::viewer, [this](const Call& call) {
+  router_.add("GET", "/v1/jobs/{job}/wait", {Object::job, Verb::read}, [this](const Call& call) {
     const auto timeout = parse_duration(call.parameter("timeout").value_or("60"));
     if (!timeout) return call.send(problem(timeout.error()));
     std::make_shared<JobWait>(reads_, hub_, call)->start(std::clamp(*timeout, Duration(0), wait_max));

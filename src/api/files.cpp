@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "api/api.h"
+#include "api/checkpoint_source.h"
 #include "api/find_task.h"
 #include "base/sha256.h"
 #include "control/find_job.h"
@@ -18,6 +19,8 @@ namespace slipway::api {
 
 using control::ReadStore;
 using control::Snapshot;
+
+constexpr std::uint32_t files_listed = 1000;  // on a page, unless asked
 
 Result<Api::AttemptFiles> Api::find_attempt_files(const Snapshot& live, ReadStore& store,
                                                   const control::Caller& caller, const std::string& job_name,
@@ -33,6 +36,7 @@ Result<Api::AttemptFiles> Api::find_attempt_files(const Snapshot& live, ReadStor
   auto spec = store.task_spec(job->id, files.task.ref.group);
   if (!spec) return fail(spec.error());
   files.members = gang_of(*spec);
+  files.checkpoints = checkpoint_folder(job->workspace, job->id, *spec, files.task.name);
   auto attempts = store.attempts(files.task.ref);
   if (!attempts) return fail(attempts.error());
   const AttemptRecord* found = attempts->empty() ? nullptr : &attempts->back();
@@ -51,6 +55,8 @@ Result<Api::AttemptFiles> Api::find_attempt_files(const Snapshot& live, ReadStor
   files.nodes = found->node_names;
   files.members = gang_of(*spec, static_cast<std::uint32_t>(files.nodes.size()));
   files.is_named = is_named(*spec, files.members.size());
+  files.started_at = found->started_at;
+  files.has_wd = spec->workdir.empty();
   for (const std::string& name : files.nodes) {
     const auto node = live.node(caller.workspace, name);
     files.here.push_back(!node || node->node.local || node->node.shares_storage);
@@ -70,13 +76,41 @@ Result<std::uint32_t> Api::rank_of(const AttemptFiles& files, const std::string&
               fmt::format("its processes are {}{}", names, files.members.size() > 20 ? ", …" : ""));
 }
 
+void Api::add_own_files(const AttemptFiles& files, std::uint32_t rank, OwnFiles& own) {
+  StreamNames names = stream_names(member_name(files.members[rank], rank), files.is_named);
+  if (files.has_wd) own.folders.push_back(std::move(names.wd));
+  own.streams.push_back(std::move(names.out));
+  own.streams.push_back(std::move(names.err));
+}
+
 std::shared_ptr<FileSource> Api::source_of(const AttemptFiles& files, std::uint32_t rank) {
+  OwnFiles own;
+  add_own_files(files, rank, own);
+  return source_of(files, rank, std::move(own));
+}
+
+std::shared_ptr<FileSource> Api::source_of_all(const AttemptFiles& files) {
+  OwnFiles own{.folders = {"outputs"}, .streams = {}, .made_at = std::nullopt};
+  if (files.ended) own.made_at = files.started_at;
+  const auto place_of = [&](std::uint32_t rank) {  // nodes that store their files here store them together
+    const std::size_t node = files.members[rank].node;
+    return node >= files.here.size() || files.here[node] ? std::nullopt : std::optional(node);
+  };
+  for (std::uint32_t rank = 0; rank < files.members.size(); ++rank)
+    if (place_of(rank) == place_of(0)) add_own_files(files, rank, own);
+  return source_of(files, 0, std::move(own));
+}
+
+std::shared_ptr<FileSource> Api::source_of(const AttemptFiles& files, std::uint32_t rank, OwnFiles own) {
   const std::string folder =
       attempt_folder(files.job.workspace, files.job.id, files.task.name, files.attempt);
   const std::size_t node = files.members[rank].node;
-  if (node < files.here.size() && !files.here[node])
-    return files_on_node(sessions_, files.job.workspace, files.nodes[node], folder);
-  return files_here(options_.data + "/" + folder, watcher_);
+  const auto source = [&](const std::string& of, OwnFiles made) {
+    return node < files.here.size() && !files.here[node]
+               ? files_on_node(sessions_, files.job.workspace, files.nodes[node], of, std::move(made))
+               : files_here(options_.data + "/" + of, std::move(made), loop_, watcher_, disk_reads_);
+  };
+  return with_checkpoints(source(folder, std::move(own)), source(files.checkpoints, {}));
 }
 
 std::optional<Api::Part> Api::part_of(const Call& call, std::uint64_t size, net::Headers& headers) {
@@ -141,8 +175,6 @@ void Api::stream_file(const Call& call, std::shared_ptr<FileSource> source, cons
   copy->next();
 }
 
-namespace {
-
 Result<std::optional<std::uint32_t>> attempt_of(const Call& call) {
   const auto text = call.parameter("attempt");
   if (!text) return std::nullopt;
@@ -152,8 +184,6 @@ Result<std::optional<std::uint32_t>> attempt_of(const Call& call) {
     return fail(ErrorCode::invalid, fmt::format("attempt '{}' is not a number from 1", text->substr(0, 50)));
   return number;
 }
-
-}  // namespace
 
 void Api::add_file_routes() {
   const auto with_attempt_files = [this](const Call& call, std::function<void(const AttemptFiles&)> then) {
@@ -174,58 +204,66 @@ void Api::add_file_routes() {
           then(files);
         });
   };
-  router_.add(
-      "GET", "/v1/jobs/{job}/tasks/{task}/files", Role::viewer, [this, with_attempt_files](const Call& call) {
-        with_attempt_files(call, [this, call](const AttemptFiles& files) {
-          auto source = source_of(files, 0);
-          source->list(
-              call.parameter("path").value_or(""), [call, source](Result<std::vector<FileItem>> items) {
-                if (!items) return call.send(problem(items.error()));
-                std::vector<std::string> list;
-                for (const FileItem& item : *items)
-                  list.push_back(wire::format_file(item.path, item.kind, item.size, item.modified_at));
-                call.send(json(200, wire::format_list(list, std::nullopt)));
+  router_.add("GET", "/v1/jobs/{job}/tasks/{task}/files", {Object::job, Verb::read},
+              [this, with_attempt_files](const Call& call) {
+                const auto limit = limit_of(call, files_listed);
+                if (!limit) return call.send(problem(limit.error()));
+                with_attempt_files(call, [this, call, limit = *limit](const AttemptFiles& files) {
+                  auto source = source_of_all(files);
+                  source->list(call.parameter("path").value_or(""), call.parameter("after").value_or(""),
+                               limit, [call, source](const Result<FilePage>& page) {
+                                 if (!page) return call.send(problem(page.error()));
+                                 std::vector<std::string> list;
+                                 for (const FileItem& item : page->items)
+                                   list.push_back(
+                                       wire::format_file(item.path, item.kind, item.size, item.modified_at));
+                                 call.send(json(200, wire::format_list(list, page->next)));
+                               });
+                });
               });
-        });
-      });
-  router_.add("GET", "/v1/jobs/{job}/tasks/{task}/files/content", Role::viewer,
+  router_.add("GET", "/v1/jobs/{job}/tasks/{task}/files/content", {Object::job, Verb::read},
               [this, with_attempt_files](const Call& call) {
                 const auto path = call.parameter("path");
                 if (!path || path->empty())
                   return call.send(
                       problem({ErrorCode::invalid, "the request names no file", "add ?path=stdout.txt"}));
                 with_attempt_files(call, [this, call, path = *path](const AttemptFiles& files) {
-                  send_file(call, source_of(files, 0), path, files.attempt);
+                  send_file(call, source_of_all(files), path, files.attempt);
                 });
               });
 
-  router_.add("POST", "/v1/blobs/missing", Role::member, [this](const Call& call) {
-    auto hashes = wire::parse_hashes(call.request().body);
-    if (!hashes) return call.send(problem(hashes.error()));
-    std::string missing;
-    for (const std::string& hash : *hashes)
-      if (!blobs_.has(hash)) missing += (missing.empty() ? "" : ",") + wire::quote(hash);
-    call.send(json(200, "{\"missing\":[" + missing + "]}"));
+  router_.add("POST", "/v1/blobs/missing", {Object::source, Verb::create}, [this](const Call& call) {
+    if (call.request().body.empty())
+      return call.send(problem({ErrorCode::invalid, "the request has no body", R"(send {"hashes": [...]})"}));
+    const bool queued = worker_.post([this, call] {
+      auto hashes = wire::parse_hashes(call.request().body);
+      if (!hashes) return call.loop().post([call, error = hashes.error()] { call.send(problem(error)); });
+      std::string missing;
+      for (const std::string& hash : *hashes)
+        if (!blobs_.has(hash)) missing += (missing.empty() ? "" : ",") + wire::quote(hash);
+      call.loop().post([call, missing] { call.send(json(200, "{\"missing\":[" + missing + "]}")); });
+    });
+    if (!queued)
+      call.send(problem({ErrorCode::unavailable, "too much waits for the disk", "try again shortly"}));
   });
-  router_.add("PUT", "/v1/blobs/{hash}", Role::member, [this](const Call& call) {
+  router_.add("PUT", "/v1/blobs/{hash}", {Object::source, Verb::create}, [this](const Call& call) {
     const std::string hash = call.part("hash");
-    const std::string file = call.request().body_file;
-    if (!is_sha256_hex(hash) || file.empty()) {
-      ::unlink(file.c_str());
+    const auto file = call.request().body_file;
+    if (!is_sha256_hex(hash) || !file) {
       return call.send(problem({ErrorCode::invalid,
                                 fmt::format("'{}' is not a SHA-256 in hexadecimal", hash.substr(0, 100)),
                                 "name the content by its hash"}));
     }
     const int done = blobs_.has(hash) ? 200 : 201;
     const bool queued = worker_.post([this, call, hash, file, done] {
-      auto adopted = blobs_.adopt(file, hash);
+      auto adopted = blobs_.adopt(file->path(), hash);
       call.loop().post(
           [call, adopted, done] { call.send(adopted ? net::Response{done} : problem(adopted.error())); });
     });
     if (!queued)
       call.send(problem({ErrorCode::unavailable, "too much waits for the disk", "try again shortly"}));
   });
-  router_.add("GET", "/v1/blobs/{hash}", Role::node, [this](const Call& call) {
+  router_.add("GET", "/v1/blobs/{hash}", {Object::source, Verb::read}, [this](const Call& call) {
     const std::string hash = call.part("hash");
     if (!is_sha256_hex(hash))
       return call.send(

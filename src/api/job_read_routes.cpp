@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "api/find_task.h"
 #include "api/secrets.h"
+#include "control/explain.h"
 #include "control/find_job.h"
 #include "wire/job_file.h"
 #include "wire/records.h"
@@ -14,6 +15,12 @@ Result<TaskRecord> find_task(control::ReadStore& store, const JobRecord& job, co
   auto task = store.task(job.id, name);
   if (!task) return fail(task.error());
   if (*task) return **task;
+  // sweep.198, as logs and folders have it, is sweep[198].
+  if (const std::size_t dot = name.rfind('.'); dot != std::string::npos && dot + 1 < name.size()) {
+    auto indexed = store.task(job.id, fmt::format("{}[{}]", name.substr(0, dot), name.substr(dot + 1)));
+    if (!indexed) return fail(indexed.error());
+    if (*indexed) return **indexed;
+  }
   return fail(ErrorCode::not_found,
               fmt::format("{} has no task '{}'", to_string(job.id), name.substr(0, 200)),
               fmt::format("slipway task list {} shows its tasks", to_string(job.id)));
@@ -21,7 +28,6 @@ Result<TaskRecord> find_task(control::ReadStore& store, const JobRecord& job, co
 
 namespace {
 
-using control::Controller;
 using control::ReadStore;
 
 constexpr std::uint32_t spec_tasks_shown_max = 1'000;
@@ -31,14 +37,31 @@ Result<JobRecord> job_of(ReadStore& store, const Call& call) {
 }
 
 Result<net::Response> jobs_page(ReadStore& store, const Call& call, std::uint32_t limit) {
-  control::JobQuery query{call.caller.workspace, {}, call.parameter("name").value_or(""), {}, limit};
+  control::JobQuery query{.workspace = call.caller.workspace,
+                          .state = {},
+                          .name = call.parameter("name").value_or(""),
+                          .before = {},
+                          .limit = limit,
+                          .pool = call.parameter("pool").value_or(""),
+                          .user = call.parameter("user").value_or("")};
+  for (const auto& [key, value] : call.request().query) {
+    if (key != "tag") continue;
+    const std::size_t equals = value.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return fail(ErrorCode::invalid, fmt::format("tag '{}' is not NAME=VALUE", value.substr(0, 100)),
+                  "write it like tag=team=vision");
+    query.tags[value.substr(0, equals)] = value.substr(equals + 1);
+  }
+  if (query.tags.size() > control::JobQuery::tags_max)
+    return fail(ErrorCode::invalid, fmt::format("{} tags are asked for", query.tags.size()),
+                fmt::format("ask for at most {}", control::JobQuery::tags_max));
   if (const auto state = call.parameter("state")) {
     query.state = parse_job_state(*state);
     if (!query.state)
       return fail(ErrorCode::invalid, fmt::format("there is no job state '{}'", *state),
                   "the states are queued, running, stopping, succeeded, failed and cancelled");
   }
-  if (const auto after = call.parameter("after")) {
+  if (const auto after = after_of(call)) {
     query.before = parse_job_id(*after);
     if (!query.before)
       return fail(ErrorCode::invalid, fmt::format("after '{}' is not a job id", *after),
@@ -54,6 +77,27 @@ Result<net::Response> jobs_page(ReadStore& store, const Call& call, std::uint32_
   return json(200, wire::format_list(items, next));
 }
 
+// What ?name= asks for: one task, or an array, whose tasks lie between two refs.
+struct NamedTasks {
+  std::optional<TaskRef> after;  // the task before the first
+  TaskRef first;
+};
+Result<NamedTasks> named_tasks(ReadStore& store, const JobRecord& job, const std::string& name) {
+  auto array = store.task(job.id, name + "[0]");
+  if (!array) return fail(array.error());
+  auto task = *array ? Result<TaskRecord>(**array) : find_task(store, job, name);
+  if (!task) return fail(task.error());
+  NamedTasks named{{}, task->ref};
+  if (task->ref.index > 0) {
+    named.after = TaskRef{job.id, task->ref.group, task->ref.index - 1};
+  } else if (task->ref.group > 0) {
+    auto before = store.task_spec(job.id, task->ref.group - 1);
+    if (!before) return fail(before.error());
+    named.after = TaskRef{job.id, task->ref.group - 1, before->tasks() - 1};
+  }
+  return named;
+}
+
 Result<net::Response> tasks_page(ReadStore& store, const Call& call, std::uint32_t limit) {
   auto job = job_of(store, call);
   if (!job) return fail(job.error());
@@ -65,13 +109,31 @@ Result<net::Response> tasks_page(ReadStore& store, const Call& call, std::uint32
                   "the states are waiting, queued, starting, running, stopping, succeeded, failed, cancelled "
                   "and skipped");
   }
-  if (const auto after = call.parameter("after")) {
+  if (const auto after = after_of(call)) {
     auto task = find_task(store, *job, *after);
     if (!task) return fail(task.error());
     query.after = task->ref;
   }
+  std::optional<TaskRef> only;  // of ?name=
+  bool is_one = false;
+  if (const auto name = call.parameter("name"); name && !name->empty()) {
+    auto named = named_tasks(store, *job, *name);
+    if (!named) return fail(named.error());
+    only = named->first;
+    auto spec = store.task_spec(job->id, only->group);
+    if (!spec) return fail(spec.error());
+    is_one = !spec->count || *name != spec->name;
+    if (!query.after || *query.after < named->first) query.after = named->after;
+  }
   auto tasks = store.tasks(job->id, query);
   if (!tasks) return fail(tasks.error());
+  if (only) {
+    const bool was_full = tasks->size() == limit;
+    std::erase_if(*tasks, [&](const TaskView& view) {
+      return is_one ? view.task.ref != *only : view.task.ref.group != only->group;
+    });
+    if (is_one || !was_full || tasks->size() < limit) limit = UINT32_MAX;  // the last page
+  }
   std::vector<std::string> items;
   items.reserve(tasks->size());
   for (const TaskView& view : *tasks) items.push_back(wire::format(view));
@@ -84,7 +146,7 @@ Result<net::Response> job_attempts_page(ReadStore& store, const Call& call, std:
   auto job = job_of(store, call);
   if (!job) return fail(job.error());
   std::optional<AttemptKey> from;
-  if (const auto after = call.parameter("after")) {
+  if (const auto after = after_of(call)) {
     from = parse_attempt_key(*after);
     if (!from || from->task.job != job->id)
       return fail(ErrorCode::invalid,
@@ -131,6 +193,7 @@ Result<net::Response> show_job(ReadStore& store, const Call& call) {
   auto spec = store.job_spec(job->id, all ? JobLimits::entries_max : spec_tasks_shown_max);
   if (!spec) return fail(spec.error());
   hide_secrets(*spec);
+  spec->tags = own_tags(spec->tags);
   return json(200, wire::format(*job, wire::format_job_spec(*spec)));
 }
 
@@ -172,7 +235,8 @@ Result<std::string> last_lines_of(ReadStore& store, JobId job) {
   return attempts->empty() ? std::string() : attempts->back().last_lines;
 }
 
-Result<net::Response> show_why(ReadStore& store, const JobRecord& job, const Controller::Why& why) {
+Result<net::Response> show_why(const JobRecord& job, const control::LiveView* live, ReadStore& store) {
+  const control::Why why = live ? control::explain(*live) : control::explain_end(job);
   std::string last_lines = why.last_lines;
   if (is_terminal(job.state)) {
     auto lines = last_lines_of(store, job.id);
@@ -180,7 +244,7 @@ Result<net::Response> show_why(ReadStore& store, const JobRecord& job, const Con
     last_lines = std::move(*lines);
   }
   std::string tasks;
-  for (const Controller::Why::Task& task : why.tasks)
+  for (const control::Why::Task& task : why.tasks)
     tasks += (tasks.empty() ? "" : ",") + wire::format_object({{"task", wire::quote(task.name)},
                                                                {"state", wire::quote(to_string(task.state))},
                                                                {"reason", wire::quote(task.reason)}});
@@ -199,7 +263,7 @@ void Api::add_job_read_routes() {
                                                 {"/v1/jobs/{job}/tasks", tasks_page},
                                                 {"/v1/jobs/{job}/attempts", job_attempts_page}};
   for (const auto& [path, page] : pages)
-    router_.add("GET", path, Role::viewer, [this, page = page](const Call& call) {
+    router_.add("GET", path, {Object::job, Verb::read}, [this, page = page](const Call& call) {
       auto limit = limit_of(call);
       if (!limit) return call.send(problem(limit.error()));
       answer(call, [page, call, limit = *limit](ReadStore& store) { return page(store, call, limit); });
@@ -211,22 +275,11 @@ void Api::add_job_read_routes() {
       {"/v1/jobs/{job}/tasks/{task}/attempts", list_attempts},
       {"/v1/jobs/{job}/tasks/{task}/attempts/{attempt}", show_attempt}};
   for (const auto& [path, show] : details)
-    router_.add("GET", path, Role::viewer, [this, show = show](const Call& call) {
+    router_.add("GET", path, {Object::job, Verb::read}, [this, show = show](const Call& call) {
       answer(call, [show, call](ReadStore& store) { return show(store, call); });
     });
-  router_.add("GET", "/v1/jobs/{job}/why", Role::viewer, [this](const Call& call) {
-    using Explained = std::pair<JobRecord, Controller::Why>;
-    explain<Explained>(
-        call,
-        [call](Controller& c) -> Result<Explained> {
-          return c.find_job(call.caller, call.part("job")).map([&](const JobRecord& job) {
-            return Explained{job, c.why(job)};
-          });
-        },
-        [](const Explained& explained, ReadStore& store) {
-          return show_why(store, explained.first, explained.second);
-        });
-  });
+  router_.add("GET", "/v1/jobs/{job}/why", {Object::job, Verb::read},
+              [this](const Call& call) { explain_job(call, false, show_why); });
 }
 
 }  // namespace slipway::api

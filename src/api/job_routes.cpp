@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "api/secrets.h"
 #include "control/find_job.h"
+#include "control/permit.h"
 #include "wire/job_file.h"
 #include "wire/records.h"
 
@@ -13,6 +14,7 @@ namespace {
 using control::Controller;
 
 constexpr std::size_t body_worth_trimming = 1 << 20;
+constexpr std::size_t body_parsed_at_once = 8 << 10;
 
 Result<JobSpec> spec_of(const net::Request& request) {
   const std::string type = request.header("Content-Type").value_or("application/json");
@@ -34,38 +36,46 @@ net::Response submitted_response(const Controller::Submitted& submitted) {
 
 }  // namespace
 
+void Api::submit(const Call& call, Result<JobSpec> spec) {
+  if (!spec) return call.send(problem(spec.error()));
+  seal_secrets(*options_.sealer, *spec);
+  const std::string key = call.request().header("Idempotency-Key").value_or("");
+  if (key.size() > 256)
+    return call.send(
+        problem({ErrorCode::invalid, "the Idempotency-Key is longer than 256 characters", "use a UUID"}));
+  const std::string source = spec->source;
+  const bool large = call.request().body.size() > body_worth_trimming;
+  auto submit = [this, call, key, large, spec = std::make_shared<JobSpec>(std::move(*spec))] {
+    change<Controller::Submitted>(
+        call, [call, key, spec](Controller& c) { return c.submit(call.caller, std::move(*spec), key); },
+        [this, large](const Controller::Submitted& submitted) {
+          // What a large body was parsed into is free by now, but scattered over two threads' heaps.
+          if (large) loop_.post([] { ::malloc_trim(0); });
+          return submitted_response(submitted);
+        });
+  };
+  if (source.empty()) return submit();
+  const bool queued = worker_.post([this, call, source, submit] {
+    auto checked = blobs_.check_source(source);
+    call.loop().post([call, checked, submit] { checked ? submit() : call.send(problem(checked.error())); });
+  });
+  if (!queued)
+    call.send(problem({ErrorCode::unavailable, "too much waits for the disk", "try again shortly"}));
+}
+
 void Api::add_job_routes() {
   add_job_read_routes();
-  router_.add("POST", "/v1/jobs", Role::member, [this](const Call& call) {
-    auto spec = spec_of(call.request());
-    if (!spec) return call.send(problem(spec.error()));
-    seal_secrets(*options_.sealer, *spec);
-    const std::string key = call.request().header("Idempotency-Key").value_or("");
-    if (key.size() > 256)
-      return call.send(
-          problem({ErrorCode::invalid, "the Idempotency-Key is longer than 256 characters", "use a UUID"}));
-    const std::string source = spec->source;
-    const bool large = call.request().body.size() > body_worth_trimming;
-    auto submit = [this, call, key, large, spec = std::make_shared<JobSpec>(std::move(*spec))] {
-      change<Controller::Submitted>(
-          call, [call, key, spec](Controller& c) { return c.submit(call.caller, std::move(*spec), key); },
-          [this, large](const Controller::Submitted& submitted) {
-            // What a large body was parsed into is free by now, but scattered over two threads' heaps.
-            if (large) loop_.post([] { ::malloc_trim(0); });
-            return submitted_response(submitted);
-          });
-    };
-    if (source.empty()) {
-      submit();
-    } else if (!worker_.post([this, call, source, submit] {
-                 auto checked = blobs_.check_source(source);
-                 call.loop().post(
-                     [call, checked, submit] { checked ? submit() : call.send(problem(checked.error())); });
-               })) {
-      call.send(problem({ErrorCode::unavailable, "too much waits for the disk", "try again shortly"}));
-    }
+  router_.add("POST", "/v1/jobs", {Object::job, Verb::create}, [this](const Call& call) {
+    // A small body is read before a thread could be woken; a large one would hold up everybody else.
+    if (call.request().body.size() <= body_parsed_at_once) return submit(call, spec_of(call.request()));
+    const bool queued = parser_.post([this, call] {
+      auto spec = std::make_shared<Result<JobSpec>>(spec_of(call.request()));
+      loop_.post([this, call, spec] { submit(call, std::move(*spec)); });
+    });
+    if (!queued)
+      call.send(problem({ErrorCode::unavailable, "too many jobs wait to be read", "try again shortly"}));
   });
-  router_.add("DELETE", "/v1/jobs/{job}", Role::member, [this](const Call& call) {
+  router_.add("DELETE", "/v1/jobs/{job}", {Object::job, Verb::remove}, [this](const Call& call) {
     change<bool>(
         call,
         [call](Controller& c) -> Result<bool> {
@@ -75,7 +85,7 @@ void Api::add_job_routes() {
         },
         [](const bool&) { return net::Response{204}; });
   });
-  router_.add("POST", "/v1/jobs/{job}/cancel", Role::member, [this](const Call& call) {
+  router_.add("POST", "/v1/jobs/{job}/cancel", {Object::job, Verb::remove}, [this](const Call& call) {
     auto reason = wire::parse_cancel_request(call.request().body);
     if (!reason) return call.send(problem(reason.error()));
     change<JobRecord>(
@@ -87,7 +97,7 @@ void Api::add_job_routes() {
         },
         [](const JobRecord& job) { return json(200, wire::format(job)); });
   });
-  router_.add("POST", "/v1/jobs/{job}/resubmit", Role::member, [this](const Call& call) {
+  router_.add("POST", "/v1/jobs/{job}/resubmit", {Object::job, Verb::create}, [this](const Call& call) {
     const std::string key = call.request().header("Idempotency-Key").value_or("");
     // What a job was submitted with never changes, so it may be read before the turn.
     read<JobSpec>(
@@ -95,7 +105,14 @@ void Api::add_job_routes() {
         [call](control::ReadStore& store) -> Result<JobSpec> {
           auto job = control::find_job(store, call.caller.workspace, call.part("job"));
           if (!job) return fail(job.error());
-          return store.job_spec(job->id, JobLimits::entries_max);
+          auto spec = store.job_spec(job->id, JobLimits::entries_max);
+          if (spec && has_secrets(*spec))
+            if (auto may = control::permit(call.caller, {Object::job, Verb::use},
+                                           "the secrets of " + to_string(job->id), job->submitted_by);
+                !may)
+              return fail(may.error());
+          if (spec) spec->tags = own_tags(spec->tags);
+          return spec;
         },
         [this, call, key](const JobSpec& spec) {
           change<Controller::Submitted>(

@@ -102,7 +102,7 @@ void Api::find_tail(const std::shared_ptr<FileSource>& source, const std::string
   if (!opened) return finish(fail(opened.error()));
   if (!*opened) return search_on_node(source, path, search, finish);
   auto file = std::make_shared<Fd>(std::move(*opened));
-  const bool queued = worker_.post([this, file, search, finish] {
+  const bool queued = disk_reads_.post([this, file, search, finish] {
     auto searched = search_here(*file, *search);
     loop_.post([finish, searched] { finish(searched); });
   });
@@ -293,7 +293,7 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
 };
 
 void Api::add_log_routes() {
-  router_.add("GET", "/v1/jobs/{job}/tasks/{task}/logs", Role::viewer, [this](const Call& call) {
+  router_.add("GET", "/v1/jobs/{job}/tasks/{task}/logs", {Object::job, Verb::read}, [this](const Call& call) {
     auto query = query_of(call);
     if (!query) return call.send(problem(query.error()));
     if (query->follow) return std::make_shared<LogFollower>(*this, call, *query)->start();
@@ -333,6 +333,7 @@ void Api::add_log_routes() {
               net::Headers headers{{"Content-Type", "text/plain; charset=utf-8"},
                                    {"X-Slipway-Attempt", std::to_string(attempt)}};
               if (tail->is_cut) headers.emplace_back(cut_header, cut_text);
+              headers.emplace_back("X-Slipway-Offset", std::to_string(std::min(tail->begin, size)));
               const std::uint64_t from = std::min(tail->begin, size);
               auto file = source->open_here(path);
               if (file && *file)

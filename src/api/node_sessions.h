@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "api/worker.h"
 #include "control/loop.h"
 #include "domain/protocol.h"
 #include "net/server.h"
@@ -17,10 +19,14 @@ class NodeSessions {
  public:
   NodeSessions(net::Loop& loop, control::Loop& control) : loop_(loop), control_(control) {}
 
-  void accept(net::Exchange& exchange, const control::Caller& caller);
+  void accept(net::Exchange& exchange, const control::Caller& caller, control::Credential credential);
   void send(SessionId session, const ToAgent& message);
   void close(SessionId session, const std::string& why);
   void close_all(const std::string& why);
+  void resume(const std::vector<SessionId>& sessions);  // what they sent has been applied
+  // The token a session lives by: a key takes the place of the join token that let the node in.
+  void set_token(SessionId session, const std::string& token);
+  void close_of(const std::string& token, const std::string& why);
 
   // Asks the node's agent; see FileSource for what is asked. The answer's first byte is its kind: 0 data, 1
   // JSON, 2 an error.
@@ -30,18 +36,29 @@ class NodeSessions {
  private:
   struct Session {
     std::shared_ptr<net::WebSocket> socket;
-    std::string node;  // "workspace/name", from its Hello
+    std::string token;       // the one it lives by
+    std::string asks_for;    // "workspace/name", from its Hello; empty: it said none yet
+    std::string node;        // the same, once the control loop has welcomed it
+    bool is_closed = false;  // nothing it says is heard any more
     std::map<std::uint64_t, Reply> questions;
+    bool was_paused = false;
+    std::size_t parsing = 0;  // messages on the worker: those that follow go there, too, and so stay in order
   };
-  void received(SessionId id, const control::Caller& caller, const std::string& text);
+  void received(SessionId id, const control::Caller& caller, const control::Credential& credential,
+                std::string text);
+  void take(SessionId id, const control::Caller& caller, const control::Credential& credential,
+            std::size_t bytes, Result<FromAgent> message);
   void answered(SessionId id, const std::string& frame);
   void closed(SessionId id);
+  void post(SessionId id, std::size_t bytes, std::function<void(control::Controller&)> work,
+            control::Loop::Unsaved unsaved);
 
   net::Loop& loop_;
   control::Loop& control_;
   std::map<SessionId, Session> sessions_;
   std::uint64_t session_last_ = 0;
   std::uint64_t question_last_ = 0;
+  Worker parser_;  // last: its work uses what is above
 };
 
 }  // namespace slipway::api

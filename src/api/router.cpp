@@ -7,12 +7,12 @@
 namespace slipway::api {
 namespace {
 
-std::vector<std::string_view> split(std::string_view pattern) {
-  std::vector<std::string_view> parts;
+std::vector<std::string> split(std::string_view pattern) {
+  std::vector<std::string> parts;
   while (!pattern.empty()) {
     pattern.remove_prefix(1);
     const std::size_t slash = std::min(pattern.find('/'), pattern.size());
-    parts.push_back(pattern.substr(0, slash));
+    parts.emplace_back(pattern.substr(0, slash));
     pattern.remove_prefix(slash);
   }
   return parts;
@@ -23,9 +23,10 @@ std::vector<std::string_view> split(std::string_view pattern) {
 Call::Call(net::Loop& loop, std::shared_ptr<net::Exchange> exchange)
     : held_(std::make_shared<Held>(loop, std::move(exchange))), request_(&held_->exchange->request()) {}
 
-void Router::add(std::string method, std::string pattern, Role role,
+void Router::add(std::string method, std::string pattern, Access access,
                  std::function<void(const Call&)> handle) {
-  routes_.push_back({std::move(method), std::move(pattern), role, std::move(handle)});
+  parts_.push_back(split(pattern));
+  routes_.push_back({std::move(method), std::move(pattern), access, std::move(handle)});
 }
 
 Router::Match Router::find(std::string_view method, std::string_view path) const {
@@ -34,26 +35,31 @@ Router::Match Router::find(std::string_view method, std::string_view path) const
   if (!given) return match;
   std::size_t named_fewest =
       SIZE_MAX;  // of several patterns that fit, the one with fewer named parts is meant
-  for (const Route& route : routes_) {
-    const auto wanted = split(route.pattern);
+  for (std::size_t r = 0; r < routes_.size(); ++r) {
+    const Route& route = routes_[r];
+    const std::vector<std::string>& wanted = parts_[r];
     if (wanted.size() != given->size()) continue;
-    std::map<std::string, std::string> parts;
+    std::size_t named = 0;
+    const auto fits = [&](std::size_t i) {
+      if (!wanted[i].starts_with('{')) return wanted[i] == (*given)[i];
+      ++named;
+      return true;
+    };
     bool same = true;
-    for (std::size_t i = 0; i < wanted.size() && same; ++i) {
-      if (wanted[i].starts_with('{'))
-        parts[std::string(wanted[i].substr(1, wanted[i].size() - 2))] = (*given)[i];
-      else
-        same = wanted[i] == (*given)[i];
+    for (std::size_t i = 0; i < wanted.size() && same; ++i) same = fits(i);
+    if (!same || named > named_fewest) continue;
+    if (named < named_fewest) match = {};
+    named_fewest = named;
+    if (match.methods.find(route.method) == std::string::npos) {
+      match.methods += (match.methods.empty() ? "" : ", ") + route.method;
+      if (route.method == "GET") match.methods += ", HEAD";
     }
-    if (!same || parts.size() > named_fewest) continue;
-    if (parts.size() < named_fewest) match = {};
-    named_fewest = parts.size();
-    match.path_known = true;
-    if (route.method == method || (method == "HEAD" && route.method == "GET")) {
-      match.route = &route;
-      match.parts = std::move(parts);
-    }
+    if (route.method == method || (method == "HEAD" && route.method == "GET")) match.route = &route;
   }
+  if (!match.route) return match;
+  const std::vector<std::string>& wanted = parts_[static_cast<std::size_t>(match.route - routes_.data())];
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i].starts_with('{')) match.parts[wanted[i].substr(1, wanted[i].size() - 2)] = (*given)[i];
   return match;
 }
 

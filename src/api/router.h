@@ -1,5 +1,6 @@
 #pragma once
-// Which handler answers which request. Patterns have named parts: /v1/jobs/{job}/tasks/{task}.
+// Which handler answers which request, and what rule it is under (domain/access.h). Patterns have named
+// parts: /v1/jobs/{job}/tasks/{task}.
 #include <functional>
 #include <map>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "control/controller.h"
+#include "domain/access.h"
 #include "domain/records.h"
 #include "net/server.h"
 
@@ -27,7 +29,6 @@ class Call {
   void send(net::Response response) const { held_->exchange->send(std::move(response)); }
 
   control::Caller caller;
-  Role role = Role::viewer;
   std::shared_ptr<const std::map<std::string, std::string>> parts;
 
  private:
@@ -45,24 +46,25 @@ class Call {
 struct Route {
   std::string method;
   std::string pattern;
-  Role role;  // the least that may ask; Role::node: also join tokens
+  Access access;
   std::function<void(const Call&)> handle;
 };
 
 class Router {
  public:
-  void add(std::string method, std::string pattern, Role role, std::function<void(const Call&)> handle);
+  void add(std::string method, std::string pattern, Access access, std::function<void(const Call&)> handle);
 
   struct Match {
     const Route* route = nullptr;
     std::map<std::string, std::string> parts;
-    bool path_known = false;  // with another method
+    std::string methods;  // that the path has, "GET, HEAD"; empty where nothing is there
   };
   Match find(std::string_view method, std::string_view path) const;
   const std::vector<Route>& routes() const { return routes_; }
 
  private:
   std::vector<Route> routes_;
+  std::vector<std::vector<std::string>> parts_;  // of their patterns
 };
 
 net::Response json(int status, std::string body);

@@ -8,11 +8,11 @@ namespace slipway::api {
 namespace {
 
 void seal_all(const Sealer& sealer, Environment& secrets) {
-  for (auto& [name, value] : secrets) value = sealer.seal(value);
+  for (auto& [name, value] : secrets) value = sealer.seal(value, name);
 }
 
 void open_one(const Sealer& sealer, const std::string& name, std::string& value) {
-  auto clear = sealer.unseal(value);
+  auto clear = sealer.unseal(value, name);
   if (clear)
     value = std::move(*clear);
   else
@@ -43,6 +43,11 @@ void seal_secrets(const Sealer& sealer, JobSpec& spec) {
 
 void seal_secrets(const Sealer& sealer, PoolRequest& request) {
   if (request.start_task) seal_all(sealer, request.start_task->secrets);
+}
+
+bool has_secrets(const JobSpec& spec) {
+  return std::any_of(spec.tasks.begin(), spec.tasks.end(),
+                     [](const TaskSpec& task) { return !task.secrets.empty(); });
 }
 
 void hide_secrets(JobSpec& spec) {

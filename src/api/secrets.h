@@ -10,6 +10,7 @@ namespace slipway::api {
 
 void seal_secrets(const Sealer& sealer, JobSpec& spec);
 void seal_secrets(const Sealer& sealer, PoolRequest& request);
+bool has_secrets(const JobSpec& spec);
 // Leaves only their names.
 void hide_secrets(JobSpec& spec);
 // What cannot be opened is left as it is, and logged: the process sees that it is wrong.

@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "base/file.h"
+#include "wire/job_keys.h"
 #include "wire/records.h"
 
 namespace slipway::api {
@@ -34,6 +35,8 @@ std::string counts_json(const std::map<State, std::uint64_t>& counts) {
   return wire::format_object(fields);
 }
 
+std::string or_null(const std::string& text) { return text.empty() ? "null" : wire::quote(text); }
+
 std::uint64_t resident_bytes() {
   auto text = read_file("/proc/self/statm");
   if (!text) return 0;
@@ -45,13 +48,16 @@ std::uint64_t resident_bytes() {
 }  // namespace
 
 void Api::add_service_routes() {
-  router_.add("GET", "/healthz", Role::viewer, [this](const Call& call) {
+  router_.add("GET", "/healthz", {Object::service, Verb::probe}, [this](const Call& call) {
     const std::string problem_text = control_.degraded();
     if (problem_text.empty()) return call.send(json(200, "{\"status\":\"ok\"}"));
     call.send(
         json(503, wire::format_object({{"status", "\"degraded\""}, {"why", wire::quote(problem_text)}})));
   });
-  router_.add("GET", "/metrics", Role::viewer, [this](const Call& call) {
+  router_.add("GET", "/v1/schemas/job.json", {Object::service, Verb::probe}, [](const Call& call) {
+    call.send({200, {{"Content-Type", "application/schema+json"}}, wire::job_schema()});
+  });
+  router_.add("GET", "/metrics", {Object::service, Verb::read}, [this](const Call& call) {
     read_live<Numbers>(
         call,
         [call](const control::Snapshot& live, control::ReadStore& store) {
@@ -91,7 +97,7 @@ void Api::add_service_routes() {
           call.send({200, {{"Content-Type", "text/plain; version=0.0.4"}}, std::move(text)});
         });
   });
-  router_.add("GET", "/v1/service", Role::viewer, [this](const Call& call) {
+  router_.add("GET", "/v1/service", {Object::service, Verb::read}, [this](const Call& call) {
     read_live<Numbers>(
         call,
         [call](const control::Snapshot& live, control::ReadStore& store) {
@@ -99,12 +105,17 @@ void Api::add_service_routes() {
         },
         [this, call](const Numbers& numbers) {
           const std::string degraded = control_.degraded();
+          const SavedTurn saved = control_.saved();
           call.send(
               json(200, wire::format_object({{"version", wire::quote(SLIPWAY_VERSION)},
                                              {"pid", std::to_string(::getpid())},
                                              {"url", wire::quote(url_)},
                                              {"data", wire::quote(options_.data)},
+                                             {"fingerprint", or_null(reach_.fingerprint)},
+                                             {"join_url", or_null(reach_.join_url)},
                                              {"started_at", wire::quote(format_time(options_.started_at))},
+                                             {"service", wire::quote(saved.service)},
+                                             {"turn", std::to_string(saved.number)},
                                              {"degraded", degraded.empty() ? "null" : wire::quote(degraded)},
                                              {"user", wire::quote(call.caller.name)},
                                              {"workspace", wire::quote(call.caller.workspace)},
@@ -112,16 +123,13 @@ void Api::add_service_routes() {
                                              {"jobs", counts_json(numbers.jobs)}})));
         });
   });
-  router_.add("POST", "/v1/service/stop", Role::admin, [this](const Call& call) {
-    if (call.caller.workspace != "default")
-      return call.send(
-          problem({ErrorCode::denied, "only an admin of workspace default may stop the service", ""}));
+  router_.add("POST", "/v1/service/stop", {Object::service, Verb::stop}, [this](const Call& call) {
     auto keep_running = wire::parse_stop_request(call.request().body);
     if (!keep_running) return call.send(problem(keep_running.error()));
     call.send(json(202, "{\"stopping\":true}"));
     options_.stop(*keep_running);
   });
-  router_.add("GET", "/v1/service/storage", Role::node, [this](const Call& call) {
+  router_.add("GET", "/v1/service/storage", {Object::service, Verb::connect}, [this](const Call& call) {
     call.send(json(200, wire::format_object({{"path", wire::quote(options_.data)},
                                              {"probe", wire::quote(options_.probe)},
                                              {"nonce", wire::quote(options_.nonce)}})));

@@ -110,6 +110,12 @@ Result<void> bring_beside(const std::string& received, int folder, const std::st
 
 Result<Fd> StoredFiles::root() const {
   Fd root(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (root && check_) {
+    std::error_code error;
+    const auto real = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", root.get()), error);
+    if (error) return fail(system_error("cannot tell where " + folder_ + " is", error.value()));
+    if (auto checked = check_(real.string()); !checked) return fail(checked.error());
+  }
   if (root) return root;
   if (errno == ENOENT || errno == ENOTDIR)
     return fail(ErrorCode::not_found, fmt::format("the datastore's folder {} is not there", folder_),

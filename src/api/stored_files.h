@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <functional>
 #include "base/clock.h"
+
 #include "base/file.h"
 #include "base/result.h"
 
@@ -20,7 +22,10 @@ struct StoredFile {
 
 class StoredFiles {
  public:
-  explicit StoredFiles(std::string folder) : folder_(std::move(folder)) {}
+  // `check` is asked each time about where the folder is then, all links followed.
+  using Check = std::function<Result<void>(const std::string& real)>;
+  explicit StoredFiles(std::string folder, Check check = {})
+      : folder_(std::move(folder)), check_(std::move(check)) {}
 
   struct Page {
     std::vector<StoredFile> files;  // by name
@@ -43,6 +48,7 @@ class StoredFiles {
  private:
   Result<Fd> root() const;
   std::string folder_;
+  Check check_;
 };
 
 }  // namespace slipway::api

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/clock.h"
 #include "base/encoding.h"
+#include "base/file.h"
 #include "base/hmac.h"
 #include "base/md5.h"
 #include "base/quantity.h"
@@ -90,18 +93,51 @@ TEST(Suggest, FindsTypos) {
 TEST(Seal, OnlyTheSameKeyOpensIt) {
   const Sealer sealer = Sealer::for_now();
   for (const std::string& clear : {std::string(), std::string("s3cret"), std::string(100'000, '\0')}) {
-    const std::string sealed = sealer.seal(clear);
+    const std::string sealed = sealer.seal(clear, "KEY");
     EXPECT_TRUE(is_sealed(sealed));
     EXPECT_EQ(sealed.find("s3cret"), std::string::npos);
-    EXPECT_EQ(sealer.unseal(sealed).value(), clear);
-    EXPECT_NE(sealer.seal(clear), sealed);
-    EXPECT_FALSE(Sealer::for_now().unseal(sealed));
+    EXPECT_EQ(sealer.unseal(sealed, "KEY").value(), clear);
+    EXPECT_FALSE(sealer.unseal(sealed, "PATH")) << "it is for something else";
+    EXPECT_FALSE(sealer.unseal(sealed, ""));
+    EXPECT_NE(sealer.seal(clear, "KEY"), sealed);
+    EXPECT_FALSE(Sealer::for_now().unseal(sealed, "KEY"));
     std::string changed = sealed;
     changed[changed.size() / 2] = changed[changed.size() / 2] == 'A' ? 'B' : 'A';
-    EXPECT_FALSE(sealer.unseal(changed));
+    EXPECT_FALSE(sealer.unseal(changed, "KEY"));
   }
-  for (const char* wrong : {"", "s3cret", "sealed:", "sealed:AAAA", "sealed:?", "sealed:AAA"})
-    EXPECT_FALSE(sealer.unseal(wrong)) << wrong;
+  for (const char* wrong :
+       {"", "s3cret", "sealed:", "sealed:AAAA", "sealed:?", "sealed:AAA", "sealed:1:AAAA"})
+    EXPECT_FALSE(sealer.unseal(wrong, "KEY")) << wrong;
+}
+
+TEST(Seal, Low_OneKeySealsAndSigns) {
+  char folder[] = "/tmp/slipway-seal-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::string file = std::string(folder) + "/secret.key";
+  // As it was before keys were derived: what was written then is opened now.
+  ASSERT_TRUE(write_file(file, std::string(32, 'k')));
+  EXPECT_EQ(
+      Sealer::open(file)->unseal("sealed:bm9uY2UtMTItYml0HCdNJvcTAVfZeK9rGBxHMifbOL+dwg==", "KEY").value(),
+      "s3cret");
+  const auto first = Sealer::open(file);
+  ASSERT_TRUE(first);
+  const std::string sealed = first->seal("s3cret", "KEY"), signature = first->sign("text");
+  EXPECT_TRUE(first->is_signature(signature, "text"));
+  EXPECT_FALSE(first->is_signature(signature, "another"));
+  EXPECT_NE(signature, format_hex(hmac_sha256(std::string(32, 'k'), "slipway signature:text")))
+      << "signed with the key that seals";
+  EXPECT_TRUE(
+      first->is_signature(format_hex(hmac_sha256(std::string(32, 'k'), "slipway signature:text")), "text"))
+      << "links of an earlier version still lead somewhere";
+
+  ASSERT_TRUE(Sealer::rotate(file));
+  const auto second = Sealer::open(file);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->unseal(sealed, "KEY").value(), "s3cret");
+  EXPECT_TRUE(second->is_signature(signature, "text"));
+  EXPECT_FALSE(first->unseal(second->seal("s3cret", "KEY"), "KEY")) << "the old key is still used";
+  EXPECT_NE(second->sign("text"), signature);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Encoding, Base64) {  // RFC 4648, section 10

@@ -57,7 +57,10 @@ namespace {
 
 Result<void> replace_file(const std::string& path, std::string_view content, unsigned mode, bool sync) {
   const std::string beside = fmt::format("{}.{}.new", path, ::getpid());
-  Fd fd(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  // Never through what lies there: the folder may be somebody else's.
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  Fd fd(::open(beside.c_str(), flags, mode));
+  if (!fd && errno == EEXIST && ::unlink(beside.c_str()) == 0) fd = Fd(::open(beside.c_str(), flags, mode));
   if (!fd) return fail(system_error("cannot create " + beside, errno));
   if (auto written = write_all(fd.get(), content, beside); !written) {
     ::unlink(beside.c_str());
@@ -82,6 +85,15 @@ Result<void> write_file_durably(const std::string& path, std::string_view conten
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const Fd parent(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!parent || ::fsync(parent.get()) != 0) return fail(system_error("cannot sync " + folder, errno));
+  return {};
+}
+
+Result<void> write_file_over(const std::string& path, std::string_view content) {
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd) return fail(system_error("cannot open " + path, errno));
+  if (auto written = write_all(fd.get(), content, path); !written) return written;
+  if (::ftruncate(fd.get(), static_cast<off_t>(content.size())) != 0)
+    return fail(system_error("cannot write " + path, errno));
   return {};
 }
 
@@ -118,9 +130,10 @@ Result<FileLock> FileLock::take(const std::string& path) {
     const std::string pid = got > 0 ? std::string(text, static_cast<std::size_t>(got)) : "unknown";
     return fail(ErrorCode::conflict, fmt::format("{} is held by process {}", path, pid));
   }
+  // Written over what is there, and cut then: so it needs no space on a full disk.
   const std::string pid = std::to_string(::getpid());
-  if (::ftruncate(fd.get(), 0) != 0 ||
-      ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
+  if (::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()) ||
+      ::ftruncate(fd.get(), static_cast<off_t>(pid.size())) != 0)
     return fail(system_error("cannot write " + path, errno));
   return FileLock(std::move(fd));
 }

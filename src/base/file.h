@@ -39,6 +39,8 @@ Result<std::string> read_file(const std::string& path);
 Result<void> write_file_durably(const std::string& path, std::string_view content, unsigned mode = 0644);
 // Written beside and renamed into place: who looks finds the whole of it or nothing.
 Result<void> write_file(const std::string& path, std::string_view content, unsigned mode = 0644);
+// Writes over a file that is there, which mostly needs no space on a full disk. A crash may leave half of it.
+Result<void> write_file_over(const std::string& path, std::string_view content);
 // Writes everything or says why not.
 Result<void> write_all(int fd, std::string_view content, const std::string& name);
 Result<void> make_folders(const std::string& path, unsigned mode = 0755);

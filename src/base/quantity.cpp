@@ -127,7 +127,7 @@ std::string format_duration(Duration duration) {
   const double total = seconds(duration);
   if (total < 0.001) return fmt::format("{} us", duration.count());
   if (total < 1) return fmt::format("{:.0f} ms", total * 1e3);
-  if (total < 10) return fmt::format("{:.1f} s", total);
+  if (total < 10 && duration.count() % 1'000'000 != 0) return fmt::format("{:.1f} s", total);
   if (total < 60) return fmt::format("{:.0f} s", total);
   const auto whole = static_cast<std::int64_t>(total);
   if (whole < 3600)
@@ -137,6 +137,10 @@ std::string format_duration(Duration duration) {
     return whole / 60 % 60 == 0 ? fmt::format("{} h", whole / 3600)
                                 : fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
   return fmt::format("{} d {} h", whole / 86400, whole / 3600 % 24);
+}
+
+std::string plural(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 }  // namespace slipway

@@ -1,5 +1,5 @@
 #pragma once
-// Sizes and durations as people write them: 256MiB, 2GiB, 10m, 1h30m, 500ms.
+// Sizes, durations and counts as people write them: 256MiB, 2GiB, 10m, 1h30m, 500ms.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,6 +18,8 @@ std::string format_bytes(Bytes bytes);  // 1.5 GiB; exact values keep whole numb
 
 // One or more number-unit pairs with us, ms, s, m, h, d; a bare number is seconds.
 Result<Duration> parse_duration(std::string_view text);
-std::string format_duration(Duration duration);  // 350 ms, 4.2 s, 3 min 20 s, 2 h 5 min
+std::string format_duration(Duration duration);  // 350 ms, 4.2 s, 4 s, 3 min 20 s, 2 h 5 min
+
+std::string plural(std::uint64_t count, std::string_view noun);  // 1 node, 2 nodes
 
 }  // namespace slipway

@@ -1,6 +1,9 @@
 #include "base/search_path.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 
 namespace slipway {
 
@@ -15,6 +18,13 @@ std::vector<std::string> files_to_try(const std::string& command, std::string_vi
     begin = end + 1;
   }
   return files;
+}
+
+std::string find_program(const std::string& command) {
+  const char* path = std::getenv("PATH");
+  for (const std::string& file : files_to_try(command, path == nullptr ? default_search_path : path))
+    if (::access(file.c_str(), X_OK) == 0) return file;
+  return {};
 }
 
 }  // namespace slipway

@@ -11,4 +11,7 @@ inline constexpr std::string_view default_search_path = "/usr/local/bin:/usr/bin
 // The files that execvp would try, in order; the command itself when it has a slash. `path` is PATH's value.
 std::vector<std::string> files_to_try(const std::string& command, std::string_view path);
 
+// The file that would run as `command` here, by PATH; empty: there is none.
+std::string find_program(const std::string& command);
+
 }  // namespace slipway

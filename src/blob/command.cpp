@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "blob/sync.h"
 
@@ -41,13 +42,15 @@ void name_each(const Items& items, const Line& line) {
 
 int sync_datastore(const std::string& direction, const std::string& folder) {
   const bool is_pull = direction == "pull";
-  const std::string url = variable("SLIPWAY_DATASTORE_URL");
+  std::string url = variable("SLIPWAY_DATASTORE_URL");
+  std::string key = variable("SLIPWAY_DATASTORE_KEY");
+  if (key.starts_with('?')) url += std::exchange(key, {});  // a SAS
   if (url.empty())
     return complain(
         {ErrorCode::invalid,
          "slipway node sync-datastore does not know its container: SLIPWAY_DATASTORE_URL is not set",
          "set it to the container's address, and SLIPWAY_DATASTORE_KEY to the account's key"});
-  auto container = BlobContainer::open(url, variable("SLIPWAY_DATASTORE_KEY"));
+  auto container = BlobContainer::open(url, key);
   if (!container) return complain(container.error());
   const auto report = is_pull ? pull(*container, folder) : push(*container, folder);
   if (!report) return complain(report.error());

@@ -1,11 +1,13 @@
 #include "cli/cli.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <optional>
 
 #include "cli/az/commands.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/topics.h"
 
 namespace slipway::cli {
 namespace {
@@ -14,6 +16,7 @@ constexpr Noun nouns[] = {{"up", add_up},
                           {"status", add_status},
                           {"down", add_down},
                           {"run", add_run},
+                          {"submit", add_submit},
                           {"job", add_job},
                           {"task", add_task},
                           {"logs", add_logs},
@@ -25,15 +28,19 @@ constexpr Noun nouns[] = {{"up", add_up},
                           {"formula", add_formula},
                           {"sim", add_sim},
                           {"datastore", add_datastore},
+                          {"audit", add_audit},
                           {"token", add_token},
+                          {"store", add_store},
+                          {"restore", add_restore},
+                          {"version", add_version},
+                          {"help", add_help},
+                          {"completion", add_completion},
                           {"batchai", add_batchai},
                           {"storage", add_storage},
                           {"group", add_group},
                           {"configure", add_configure},
                           {"provider", add_provider},
-                          {"login", add_login},
-                          {"version", add_version},
-                          {"completion", add_completion}};
+                          {"login", add_login}};
 
 // A command line that begins with a noun needs only that part of the tree; agents and keepers, which are
 // started often, start faster so. Help, mistakes and completion need all of it.
@@ -47,7 +54,24 @@ void add_nouns(CommandTree& tree, Context& context, const char* first) {
   for (const Noun& noun : nouns) noun.add(tree, context);
 }
 
-Outcome<int> run_words(const std::vector<std::string>& words, const Programs& programs) {
+// `help job submit` is `job submit --help`; --version and -V are `version`.
+std::vector<std::string> without_shorthands(std::vector<std::string> words) {
+  if (words.empty()) return words;
+  if (words[0] == "--version" || words[0] == "-V") words[0] = "version";
+  const bool is_help = words[0] == "help" &&
+                       std::none_of(words.begin(), words.end(),
+                                    [](const std::string& word) { return word == "--help" || word == "-h"; });
+  if (!is_help || (words.size() == 2 && topic_text(words[1]))) return words;
+  if (words.size() == 2 && std::none_of(std::begin(nouns), std::end(nouns),
+                                        [&](const Noun& noun) { return words[1] == noun.name; }))
+    return words;  // no command: the topics are named
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
+Outcome<int> run_words(const std::vector<std::string>& given, const Programs& programs) {
+  const std::vector<std::string> words = without_shorthands(given);
   Settings settings;
   Context context(settings, programs);
   CommandTree tree(settings);

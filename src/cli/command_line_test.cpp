@@ -45,7 +45,7 @@ TEST(CommandLine, UsageErrorsAreExplained) {
       {{"job", "show", "a", "b"}, 2, "error: slipway job show does not take 'b'", "try:"},
       {{"job", "list", "-o", "jsn"},
        2,
-       "error: --output: 'jsn' is none of table, json, quiet",
+       "error: --output: 'jsn' is none of table, wide, json, yaml, name, quiet, jsonpath=TEMPLATE",
        "try:   json"},
       {{"job", "list", "--state", "runing"}, 2, "error: --state: 'runing'", "try:   running"},
       {{"job", "wait", "a", "--timeout", "soon"}, 2, "error: --timeout: 'soon' is not a duration", "try:"},

@@ -249,8 +249,11 @@ TEST(Submit, MissingSourceFolderIsNamedWithItsLine) {
   folder.write("job.yaml", "name: a\nsource: ./nowhere\ntasks: [{name: t, command: ls}]\n");
   const Ran ran = service.run({"job", "submit", folder.path("job.yaml")});
   EXPECT_EQ(ran.code, 1);
-  EXPECT_NE(ran.err.find(fmt::format("job.yaml line 2: source {} is not a folder", folder.path("nowhere"))),
+  EXPECT_NE(ran.err.find(fmt::format("job.yaml line 2, column 9: source {} is not a folder\n",
+                                     folder.path("nowhere"))),
             std::string::npos)
+      << ran.err;
+  EXPECT_NE(ran.err.find("source: ./nowhere\n               ^\ntry:   a relative folder"), std::string::npos)
       << ran.err;
 }
 

@@ -1,4 +1,4 @@
-// slipway formula eval: what it prints, and how it explains what is wrong.
+// slipway formula evaluate: what it prints, and how it explains what is wrong.
 #include <gtest/gtest.h>
 
 #include "base/file.h"

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "container/docker.h"
 #include "container/driver.h"
 #include "container/execute.h"
 #include "container/image.h"
@@ -136,6 +137,15 @@ PodmanFacts podman_facts(const Environment& environment) {
   return facts;
 }
 
+Error run_docker(const ImageRun& run, const Environment& environment, const std::string& node) {
+  rlimit limit{};
+  DockerFacts facts{::geteuid(), ::getegid()};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) facts.files_max = limit.rlim_max;
+  if (auto tied = tie_input_to_life(); !tied) return tied.error();
+  const std::string program = find_program("docker", environment).value_or("docker");
+  return execute(docker_command(program, run, facts), environment, "on node " + node);
+}
+
 Error run_image(const ContainOptions& options, const Environment& environment,
                 const std::string& working_folder) {
   ImageRun run{options.image,     options.command,
@@ -150,12 +160,13 @@ Error run_image(const ContainOptions& options, const Environment& environment,
     return execute(podman_command(podman, run, podman_facts(environment)), environment, "on node " + node);
   const std::string apptainer = find("apptainer").empty() ? find("singularity") : find("apptainer");
   if (!apptainer.empty()) return execute(apptainer_command(apptainer, run), environment, "on node " + node);
+  if (has_docker(environment) && !options.image.ends_with(".sif")) return run_docker(run, environment, node);
   if (!podman.empty())
     return {ErrorCode::not_found,
             fmt::format("{} is an Apptainer image and node {} has no apptainer", options.image, node),
             "install apptainer"};
   return {ErrorCode::not_found, fmt::format("no container engine on node {}", node),
-          "install podman or apptainer; a root file system (rootfs) needs neither"};
+          "install podman, apptainer or docker; a root file system (rootfs) needs neither"};
 }
 
 }  // namespace

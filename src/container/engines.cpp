@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/subprocess.h"
+#include "container/docker.h"
 #include "container/namespaces.h"
 
 namespace slipway::container {
@@ -15,6 +16,7 @@ std::vector<std::string> engines() {
   // Without it, podman can map only one user, which few images work with.
   if (has("podman") && (::geteuid() == 0 || has("newuidmap"))) found.emplace_back("podman");
   if (has("apptainer") || has("singularity")) found.emplace_back("apptainer");
+  if (has_docker(environment)) found.emplace_back("docker");
   return found;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "container/docker.h"
 #include "container/driver.h"
 #include "container/engines.h"
 #include "container/execute.h"
@@ -50,6 +51,27 @@ TEST(Podman, AdaptsToTheMachine) {
   EXPECT_TRUE(has(spec, "--device=nvidia.com/gpu=all"));
   EXPECT_TRUE(has(spec, "--device=/dev/infiniband"));
   EXPECT_FALSE(has(spec, "--device=/dev/nvidia0"));
+}
+
+TEST(Docker, PassesWhatPodmanDoesAndEndsWithItsClient) {
+  const std::vector<std::string> words = docker_command("docker", torch, {1000, 100, 4096});
+  for (const char* word :
+       {"--rm", "--interactive", "--init", "--network=host", "--user=1000:100", "--env=HOME=/tmp",
+        "--ulimit=nofile=4096:4096", "--volume=/data:/data:ro", "--volume=/work:/work", "--env=GREETING",
+        "--gpus=all", "--device=/dev/infiniband", "--workdir=/work", "--entrypoint=/bin/sh"})
+    EXPECT_TRUE(has(words, word)) << word;
+  for (const char* word : {"--env=PATH", "--env=HOME", "--env=BASH_FUNC_x%%", "--device=/dev/nvidia0"})
+    EXPECT_FALSE(has(words, word)) << word;
+  const std::size_t image =
+      static_cast<std::size_t>(std::find(words.begin(), words.end(), "lab/torch:2") - words.begin());
+  ASSERT_EQ(words.size(), image + 6);
+  EXPECT_EQ(words[image + 1], "-c");
+  EXPECT_NE(words[image + 2].find("exec \"$@\""), std::string::npos) << words[image + 2];
+  EXPECT_EQ(words[image + 4] + " " + words[image + 5], "python3 --version");
+}
+
+TEST(Docker, NeedsItsDaemon) {
+  EXPECT_FALSE(has_docker({{"PATH", "/no/such/folder"}, {"DOCKER_HOST", "tcp://x"}}));
 }
 
 TEST(Apptainer, UsesItsOwnImageNames) {

@@ -12,7 +12,7 @@ std::string clean(const std::string& path) {
   return cleaned;
 }
 
-std::string parent(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }
+std::string folder_of(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }
 
 Share parse(const std::string& text) {
   if (text.ends_with(":ro")) return {text.substr(0, text.size() - 3), true};
@@ -37,8 +37,8 @@ std::vector<Share> shares(const std::string& working_folder, const Environment& 
     wanted.push_back({value(name)});
   // A node calls it <attempt>/outputs; beside it lie the output so far and the other processes' folders.
   if (const std::string outputs = clean(value("SLIPWAY_OUTPUTS")); outputs.ends_with("/outputs"))
-    wanted.push_back({parent(outputs)});
-  wanted.push_back({parent(value("SLIPWAY_HOSTFILE"))});
+    wanted.push_back({folder_of(outputs)});
+  wanted.push_back({folder_of(value("SLIPWAY_HOSTFILE"))});
   for (const std::string& text : more) wanted.push_back(parse(text));
 
   for (Share& share : wanted) share.path = clean(share.path);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -28,6 +29,11 @@ namespace {
 
 constexpr std::size_t messages_max = 64 * 1024;
 
+// tar says at each of its checkpoints how far it is.
+constexpr Bytes record_size = 10 * 1024;
+constexpr Bytes checkpoint_records = 1'000;
+constexpr std::string_view checkpoint_word = "slipway-checkpoint ";
+
 Result<Fd> lock(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return fail(system_error("cannot open " + path, errno));
@@ -37,10 +43,20 @@ Result<Fd> lock(const std::string& path) {
 }
 
 std::vector<std::string> tar_command(const std::string& tarball, const std::string& folder) {
-  std::vector<std::string> words{"tar",           "--extract",          "--file",
-                                 tarball,         "--directory",        folder,
-                                 "--force-local", "--same-permissions", "--delay-directory-restore",
-                                 "--anchored",    "--exclude=dev/*",    "--exclude=./dev/*"};
+  std::vector<std::string> words{"tar",
+                                 "--extract",
+                                 "--file",
+                                 tarball,
+                                 "--directory",
+                                 folder,
+                                 "--force-local",
+                                 "--same-permissions",
+                                 "--delay-directory-restore",
+                                 "--anchored",
+                                 "--exclude=dev/*",
+                                 "--exclude=./dev/*",
+                                 fmt::format("--checkpoint={}", checkpoint_records),
+                                 fmt::format("--checkpoint-action=echo={}%u", checkpoint_word)};
   if (::geteuid() == 0)
     words.insert(words.end(), {"--same-owner", "--numeric-owner"});
   else
@@ -48,15 +64,44 @@ std::vector<std::string> tar_command(const std::string& tarball, const std::stri
   return words;
 }
 
-// The start of what it wrote to standard error, within bounds.
-std::string read_messages(int fd) {
-  std::string text;
+// What tar writes to standard error: messages, within bounds, and how much it has unpacked.
+class Progress {
+ public:
+  explicit Progress(Bytes bytes_max) : bytes_max_(bytes_max) {}
+  void add(std::string_view bytes) {
+    partial_ += bytes;
+    for (std::size_t end; (end = partial_.find('\n')) != std::string::npos; partial_.erase(0, end + 1))
+      take(std::string_view(partial_).substr(0, end));
+    if (partial_.size() > messages_max) take(std::exchange(partial_, {}));
+  }
+  bool is_too_large() const { return bytes_ > bytes_max_; }
+  Bytes bytes_max() const { return bytes_max_; }
+  std::string messages() const { return messages_ + partial_; }
+
+ private:
+  void take(std::string_view line) {
+    if (const std::size_t word = line.find(checkpoint_word); word != std::string_view::npos) {
+      const std::string_view number = line.substr(word + checkpoint_word.size());
+      Bytes records = 0;
+      std::from_chars(number.data(), number.data() + number.size(), records);
+      bytes_ = records * record_size;
+    } else if (messages_.size() < messages_max) {
+      messages_.append(line).append("\n");
+    }
+  }
+  const Bytes bytes_max_;
+  Bytes bytes_ = 0;
+  std::string partial_, messages_;
+};
+
+void follow(int fd, Progress& progress, pid_t tar) {
   char buffer[4096];
   for (;;) {
     const ssize_t got = ::read(fd, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
-    if (text.size() < messages_max) text.append(buffer, static_cast<std::size_t>(got));
+    if (got <= 0) return;
+    progress.add({buffer, static_cast<std::size_t>(got)});
+    if (progress.is_too_large()) ::kill(tar, SIGKILL);
   }
 }
 
@@ -79,7 +124,7 @@ struct Ended {
   std::string messages;
 };
 
-Result<Ended> run_tar(const std::vector<std::string>& command, Environment environment) {
+Result<Ended> run_tar(const std::vector<std::string>& command, Environment environment, Progress& progress) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail(system_error("cannot make a pipe", errno));
   Fd reader(ends[0]), writer(ends[1]);
@@ -98,16 +143,26 @@ Result<Ended> run_tar(const std::vector<std::string>& command, Environment envir
   }
   writer.reset();
   Ended ended;
-  ended.messages = read_messages(reader.get());
+  follow(reader.get(), progress, pid);
+  ended.messages = progress.messages();
   while (::waitpid(pid, &ended.status, 0) < 0)
     if (errno != EINTR) return fail(system_error("cannot wait for tar", errno));
   return ended;
 }
 
 Result<void> unpack_into(const std::string& folder, const std::string& tarball,
-                         const Environment& environment) {
-  const Result<Ended> ended = run_tar(tar_command(tarball, folder), environment);
+                         const Environment& environment, const UnpackLimits& limits) {
+  struct stat packed {};
+  if (::stat(tarball.c_str(), &packed) != 0) return fail(system_error("cannot open " + tarball, errno));
+  Progress progress(static_cast<Bytes>(packed.st_size) * limits.growth + limits.free);
+  const Result<Ended> ended = run_tar(tar_command(tarball, folder), environment, progress);
   if (!ended) return fail(ended.error());
+  if (progress.is_too_large())
+    return fail(
+        ErrorCode::too_large,
+        fmt::format("{} has {} and holds more than {}", tarball,
+                    format_bytes(static_cast<Bytes>(packed.st_size)), format_bytes(progress.bytes_max())),
+        "if it is meant to, unpack it yourself and name the folder");
   const std::string complaint = first_complaint(ended->messages);
   const bool only_devices = WIFEXITED(ended->status) && WEXITSTATUS(ended->status) == 2 &&
                             complaint.empty() && !ended->messages.empty();
@@ -139,10 +194,11 @@ void remove_leftovers(const std::string& cache, const std::string& prefix) {
   for (const auto& path : left) std::filesystem::remove_all(path, error);
 }
 
-Result<void> unpack_to(const std::string& place, const std::string& tarball, const Environment& environment) {
+Result<void> unpack_to(const std::string& place, const std::string& tarball, const Environment& environment,
+                       const UnpackLimits& limits) {
   const std::string partial = fmt::format("{}.partial-{}", place, random_hex(4));
   if (auto made = make_folders(partial, 0700); !made) return made;
-  Result<void> done = unpack_into(partial, tarball, environment);
+  Result<void> done = unpack_into(partial, tarball, environment, limits);
   if (done) done = check_rootfs(partial, tarball);
   if (done) done = sync_folder(partial);
   if (done && ::rename(partial.c_str(), place.c_str()) != 0)
@@ -170,7 +226,8 @@ std::string cache_folder(const Environment& environment, const std::string& tarb
   return std::filesystem::path(tarball).parent_path().string() + "/.slipway-rootfs";
 }
 
-Result<std::string> unpacked(const std::string& tarball, const Environment& environment) {
+Result<std::string> unpacked(const std::string& tarball, const Environment& environment,
+                             const UnpackLimits& limits) {
   struct stat status {};
   if (::stat(tarball.c_str(), &status) != 0) return fail(system_error("cannot open " + tarball, errno));
   // One folder a user, closed to others: a tarball may hold programs that run as their owner.
@@ -188,7 +245,7 @@ Result<std::string> unpacked(const std::string& tarball, const Environment& envi
   remove_leftovers(cache, name + ".partial-");
   std::fprintf(stderr, "slipway: unpacking %s (%s), once on this node\n", tarball.c_str(),
                format_bytes(static_cast<Bytes>(status.st_size)).c_str());
-  if (auto done = unpack_to(place, tarball, environment); !done) return fail(done.error());
+  if (auto done = unpack_to(place, tarball, environment, limits); !done) return fail(done.error());
   return place;
 }
 

@@ -2,6 +2,7 @@
 // Root file systems that come as tarballs, unpacked once per machine and content.
 #include <string>
 
+#include "base/quantity.h"
 #include "base/result.h"
 #include "container/shares.h"
 
@@ -10,10 +11,18 @@ namespace slipway::container {
 // Where they are kept: SLIPWAY_NODE_CACHE, else the user's cache folder, else a folder beside the tarball.
 std::string cache_folder(const Environment& environment, const std::string& tarball);
 
+// What is unpacked of a tarball at most. Images are compressed to a third; what becomes a hundred times as
+// large is made to fill the disk.
+struct UnpackLimits {
+  Bytes growth = 20;            // times its own size
+  Bytes free = Bytes{1} << 30;  // and so much whatever its size
+};
+
 // The folder the tarball is unpacked in. The first caller unpacks, others wait for it; the folder appears
 // whole or not at all, also when a caller is killed or the power fails. Known by path, size and time of
 // change, so a tarball that is replaced is unpacked anew; what an older one left is not removed. Nothing in a
 // tarball can write outside of the folder; device files in it are left out or cannot be used.
-Result<std::string> unpacked(const std::string& tarball, const Environment& environment);
+Result<std::string> unpacked(const std::string& tarball, const Environment& environment,
+                             const UnpackLimits& limits = {});
 
 }  // namespace slipway::container

@@ -22,9 +22,9 @@ void discharge(Turn& turn, Pool& pool, Attempt& attempt, std::uint32_t node_plac
 void note_shares(Turn& turn);
 // When the attempt gives its capacity on a node back at the latest, where it has a time limit.
 std::optional<sched::KnownEnd> known_end(const Turn& turn, const Attempt& attempt, std::uint32_t node_place);
-// What the part on that node is doing, or nullopt where it holds no room.
+// What the part on that node is doing, or nullopt where it holds no capacity.
 std::optional<Spent> doing(const Attempt& attempt, std::uint32_t place);
-// Brings the meters up to what the part is doing now.
+// Updates the meters to what the part is doing now.
 void meter(Turn& turn, Attempt& attempt, std::uint32_t place);
 void meter_all(Turn& turn, Attempt& attempt);
 void count_node(Turn& turn, Node& node);
@@ -32,6 +32,5 @@ void count_node(Turn& turn, Node& node);
 void lose_work(Turn& turn, Job& job, const Attempt& attempt);
 void restore_usage(Turn& turn, Attempt& attempt);
 void note_usage(Turn& turn);
-Result<Usage> pool_usage(const Turn& turn, const Caller& caller, const std::string& name);
 
 }  // namespace slipway::control

@@ -60,8 +60,13 @@ struct Attempt {
   std::uint32_t processes_left = 0;
   std::optional<TimePoint> first_started_at;  // of any of its processes
   TimePoint last_ended_at{};                  // of its processes
-  bool counts_against_retries = true;         // its end does
-  UsageMeter usage;                           // of all of it
+  // When all of it began to run, by the clock of this run of the service: a clock that was set between two
+  // runs changes no wall-time limit. Absent after a restart until its nodes have said how long it has run.
+  std::optional<TimePoint> running_since;
+  Duration ran_longest{0};             // of its processes that have ended, by the clocks of their keepers
+  bool counts_against_retries = true;  // its end does
+  UsageMeter usage;                    // of all of it
+  std::string remark;                  // what went wrong in one of its processes that ended well
   std::optional<TimePoint> marked_at;  // when it last changed its checkpoint folder, as far as it was heard
   // Of a gang whose framework takes nodes that come and lets others go (elastic.cpp):
   std::map<NodeId, std::vector<std::uint32_t>> joining;  // getting ready, with the GPUs kept for it there

@@ -1,5 +1,5 @@
 #pragma once
-// The whole life of an attempt: its phases, what can happen to it, and what follows.
+// The lifecycle of an attempt: its phases, what can happen to it, and what follows.
 //
 //   placed ─▶ preparing ─▶ launching ─▶ running ─▶ finishing ─▶ stopping ─▶ ended
 //

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/quantity.h"
 #include "control/accounting.h"
 #include "control/attempts.h"
 #include "control/elastic.h"
@@ -36,17 +37,21 @@ EndReason reason_of(ProcessEndKind kind) {
 
 // What a node says of the time, as far as it can be true: its clock need not go as ours does, nor ours
 // forwards.
+// Never before `first`, which is on record.
 TimePoint within(TimePoint said, TimePoint first, TimePoint last) {
-  return std::min(std::max(said, first), last);
+  return std::max(std::min(said, last), first);
 }
 
 }  // namespace
 
 static void try_again(Turn& turn, Job& job, Task& task, Duration wait, std::string reason);
 
+std::string describe_process(const std::string& name) {
+  return !name.empty() && name.front() >= '0' && name.front() <= '9' ? "rank " + name : name;
+}
+
 std::string describe_end(const ProcessEnded& ended, const std::string& name, const std::string& node) {
-  const std::string_view word = !name.empty() && name.front() >= '0' && name.front() <= '9' ? "rank " : "";
-  std::string who = name.empty() ? "it " : fmt::format("{}{} on {} ", word, name, node);
+  std::string who = name.empty() ? "it " : fmt::format("{} on {} ", describe_process(name), node);
   switch (ended.kind) {
     case ProcessEndKind::exited:
       return fmt::format("{}exited with code {}{}{}", who, ended.code, ended.detail.empty() ? "" : ": ",
@@ -160,6 +165,7 @@ void on_process_started(Turn& turn, const ProcessStarted& started) {
     return;
   Task& task = *turn.state.find_task(key->task);
   attempt->record.started_at = time;
+  attempt->running_since = std::min(time, turn.now);
   meter_all(turn, *attempt);
   if (turn.state.elastic.contains(*key))
     turn.state.pool_of(job).changed = true;  // nodes may have come meanwhile
@@ -176,6 +182,29 @@ void on_process_started(Turn& turn, const ProcessStarted& started) {
     turn.effects.timers.push_back({time + (*spec)->max_wall_time, WallTimeOver{*key}});
 }
 
+// What an attempt wrote is a part of its success, also where that was decided before.
+static void lose_outputs(Turn& turn, Attempt& attempt, Process& process, const ProcessEnded& ended) {
+  AttemptRecord& record = attempt.record;
+  const bool is_success = record.end == EndReason::exited && record.exit_code == 0;
+  if (attempt.is_stopping() && !is_success) return;
+  std::string detail =
+      fmt::format("{}, but what it wrote was not sent: {}",
+                  describe_end(ended, process.name, record.node_names[process.node]), ended.outputs_problem);
+  if (!process.name.empty()) record.rank = ended.rank;
+  if (attempt.is_stopping()) {
+    record.end = EndReason::outputs_lost;
+    record.exit_code.reset();
+    record.detail = std::move(detail);
+    attempt.counts_against_retries = false;
+    turn.effects.touch(attempt);
+    return;
+  }
+  process.state = Process::State::ended;
+  --attempt.processes_left;
+  stop_attempt(turn, attempt, {EndReason::outputs_lost, std::move(detail), false});
+  ++attempt.processes_left;
+}
+
 void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
   const auto* key = std::get_if<AttemptKey>(&ended.key);
   Attempt* attempt = key ? turn.state.find_attempt(*key) : nullptr;
@@ -189,9 +218,13 @@ void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
   AttemptRecord& record = attempt->record;
   record.use.cpu_time += ended.use.cpu_time;
   record.use.memory_peak = std::max(record.use.memory_peak, ended.use.memory_peak);
+  attempt->ran_longest = std::max(attempt->ran_longest, ended.ended_at - ended.started_at);
   if (ended.marked_at)
     attempt->marked_at = std::max(*ended.marked_at, attempt->marked_at.value_or(TimePoint{}));
   const bool good = ended.kind == ProcessEndKind::exited && ended.code == 0;
+  const bool is_decided = attempt->is_stopping() || attempt->phase == AttemptPhase::finishing;
+  if (!ended.outputs_problem.empty() && (good || is_decided)) lose_outputs(turn, *attempt, process, ended);
+  if (good && attempt->remark.empty()) attempt->remark = ended.detail;
   if (ended.kind == ProcessEndKind::lost && can_lose(turn, *attempt, process.node))
     leave_gang(turn, *attempt, process.node,
                describe_end(ended, process.name, record.node_names[process.node]));
@@ -203,9 +236,12 @@ void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
     record.last_lines = ended.last_lines;
     process.state = Process::State::ended;
     --attempt->processes_left;
-    stop_attempt(turn, *attempt,
-                 {reason_of(ended.kind), describe_end(ended, process.name, record.node_names[process.node]),
-                  ended.kind != ProcessEndKind::start_failed || ended.counts_against_retries});
+    stop_attempt(
+        turn, *attempt,
+        {reason_of(ended.kind),
+         describe_end(ended, process.name, record.node_names[process.node]) +
+             (ended.outputs_problem.empty() ? "" : "; what it wrote was not sent: " + ended.outputs_problem),
+         ended.kind != ProcessEndKind::start_failed || ended.counts_against_retries});
     ++attempt->processes_left;
   }
   if (!good && !process.matters && can_lose(turn, *attempt, process.node)) {
@@ -249,7 +285,8 @@ void process_is_gone(Turn& turn, Attempt& attempt, std::uint32_t rank, TimePoint
 }
 
 void stop_attempt(Turn& turn, Attempt& attempt, AttemptEnd end) {
-  if (attempt.phase == AttemptPhase::finishing) {  // decided before this happened
+  // Decided before this happened.
+  if (attempt.phase == AttemptPhase::finishing && end.reason != EndReason::outputs_lost) {
     end = {EndReason::exited, "it exited with code 0"};
     attempt.record.exit_code = 0;
   }
@@ -278,6 +315,35 @@ void stop_attempt(Turn& turn, Attempt& attempt, AttemptEnd end) {
         orders_to(turn, node->second).stop.push_back(order);
 }
 
+void note_age(Turn& turn, const ProcessStarted& started) {
+  const auto* key = std::get_if<AttemptKey>(&started.key);
+  Attempt* attempt = key ? turn.state.find_attempt(*key) : nullptr;
+  if (!attempt || !attempt->record.started_at) return;
+  // All of it runs since the last of its processes was started.
+  const TimePoint since =
+      started.age ? turn.now - *started.age : std::min(*attempt->record.started_at, turn.now);
+  if (attempt->running_since && *attempt->running_since >= since) return;
+  attempt->running_since = since;
+  const auto spec = spec_of(turn, key->task.job, key->task.group);
+  if (!spec)
+    turn.effects.store_problem = spec.error();
+  else if ((*spec)->max_wall_time.count() > 0)
+    turn.effects.timers.push_back({since + (*spec)->max_wall_time, WallTimeOver{*key}});
+}
+
+void on_wall_time_over(Turn& turn, Attempt& attempt) {
+  const auto spec = spec_of(turn, attempt.record.key.task.job, attempt.record.key.task.group);
+  if (!spec) {
+    turn.effects.store_problem = spec.error();
+    return;
+  }
+  // Another timer is set when its nodes have said how long it has run, or where one of them said less.
+  if (!attempt.running_since || *attempt.running_since + (*spec)->max_wall_time > turn.now) return;
+  stop_attempt(turn, attempt,
+               {EndReason::timed_out,
+                fmt::format("exceeded max_wall_time ({})", format_duration((*spec)->max_wall_time))});
+}
+
 void end_lost_processes(Turn& turn, NodeId node_id, const std::string& why) {
   const std::set<AttemptKey> keys = turn.state.nodes.at(node_id).attempts;
   for (const AttemptKey& key : keys) end_lost_processes(turn, node_id, key, why);
@@ -304,11 +370,14 @@ void finish_attempt(Turn& turn, Job& job, Task& task) {
   cancel_joins(turn, *attempt);
   AttemptRecord& record = attempt->record;
   if (!record.started_at) record.started_at = attempt->first_started_at;  // a gang that never ran as a whole
-  record.ended_at = within(attempt->last_ended_at, record.started_at.value_or(record.placed_at), turn.now);
+  const TimePoint begun = record.started_at.value_or(record.placed_at);
+  record.ended_at = within(attempt->last_ended_at, begun, turn.now);
+  // The clock was set back since it began: then its keeper knows how long it took.
+  if (turn.now < begun) record.ended_at = begun + attempt->ran_longest;
   if (!record.end) {
     record.end = EndReason::exited;
     record.exit_code = 0;
-    record.detail = "it exited with code 0";
+    record.detail = "it exited with code 0" + (attempt->remark.empty() ? "" : "; " + attempt->remark);
   }
   turn.effects.touch(*attempt);
   bool was_terminated = false;  // a node of it leaves by a rule that lets its tasks fail
@@ -358,15 +427,19 @@ void finish_attempt(Turn& turn, Job& job, Task& task) {
   const bool counts = attempt->counts_against_retries && record.end != EndReason::node_lost &&
                       record.end != EndReason::evicted;
   if (!counts) {
-    // Nodes that fail to start things do not recover in microseconds; lost ones are simply gone.
-    const Duration wait =
-        record.end == EndReason::start_failed ? turn.settings.retry_wait_first : Duration(0);
     const auto spec = spec_of(turn, record.key.task.job, record.key.task.group);
     if (!spec) {
       turn.effects.store_problem = spec.error();
       return;
     }
     const std::uint32_t interruptions = task.record.attempts - task.record.retries_used;
+    // Nodes that fail to start things do not recover in microseconds, and stores that cannot be reached not
+    // in seconds; lost nodes are simply gone.
+    Duration wait = record.end == EndReason::start_failed || record.end == EndReason::outputs_lost
+                        ? turn.settings.retry_wait_first
+                        : Duration(0);
+    if (record.end == EndReason::outputs_lost)
+      wait = std::min(wait * (1 << std::min(interruptions, 16u)), turn.settings.retry_wait_max);
     if ((*spec)->interruptions_max > 0 && interruptions >= (*spec)->interruptions_max)
       return end_task(turn, job, task, TaskState::failed,
                       fmt::format("{}; interruptions use no retries, but it may have {} attempts at most",
@@ -392,7 +465,7 @@ static void try_again(Turn& turn, Job& job, Task& task, Duration wait, std::stri
   const TaskState before = task.record.state;
   advance(task.record.state, TaskRequeued{});
   recount(turn, job, group, before, task.record.state);
-  task.record.reason = fmt::format("attempt {} did not end well: {}", task.record.attempts, reason);
+  task.record.reason = fmt::format("attempt {} failed, retrying: {}", task.record.attempts, reason);
   if (wait.count() > 0) {
     task.record.not_before = turn.now + wait;
     turn.effects.timers.push_back({*task.record.not_before, RetryDue{task.record.ref}});

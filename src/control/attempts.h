@@ -14,12 +14,15 @@ std::uint32_t place_of(const Attempt& attempt, NodeId node);
 Member& member_of(Attempt& attempt, NodeId node);
 void hold_capacity(Turn& turn, Node& node, Attempt& attempt);
 void put_prefetched(Turn& turn, Node& node, Attempt& attempt);
-// The agent does the same by itself the moment room comes free: oldest first, never overtaking.
+// The agent does the same by itself as soon as capacity is free: oldest first, never overtaking.
 void start_prefetched(Turn& turn, Node& node);
 void on_process_started(Turn& turn, const ProcessStarted& started);
 void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended);
 // May end the attempt, and with it the object: nothing of it is used afterwards.
 void process_is_gone(Turn& turn, Attempt& attempt, std::uint32_t rank, TimePoint time);
+// A node that came back says that it runs, and for how long.
+void note_age(Turn& turn, const ProcessStarted& started);
+void on_wall_time_over(Turn& turn, Attempt& attempt);
 // Its processes are ordered to stop. It must not be stopping already.
 void stop_attempt(Turn& turn, Attempt& attempt, AttemptEnd end);
 // The processes of a node that is gone: they count as ended here; should the node come back, it must end them

@@ -53,6 +53,21 @@ TEST(OnPrepared, ANodeThatCannotPrepareIsAnInterruption) {
   EXPECT_NE(task.record.reason.find("no space left on device"), std::string::npos) << task.record.reason;
 }
 
+TEST(OnPrepared, H4_CodeThatIsNotThereUsesARetry) {
+  TaskSpec spec = control::gang(3);
+  spec.retries = 1;
+  Gang gang({spec}, AttemptPhase::preparing);
+  Report said;
+  said.prepared.push_back(
+      {.key = gang.key, .problem = "the content abc is not stored", .is_permanent = true});
+  gang.report("n2", said);
+  gang.finish();
+  const Task& task = *gang.state.find_task(gang.key.task);
+  EXPECT_EQ(task.record.state, TaskState::queued);
+  EXPECT_EQ(task.record.retries_used, 1u);
+  EXPECT_NE(task.record.reason.find("is not stored"), std::string::npos) << task.record.reason;
+}
+
 TEST(OnReport, TheFirstFailureStopsTheGangAndIsItsReason) {
   Gang gang;
   gang.ended(gang.node_of(1), gang.key, 1, 7);
@@ -106,6 +121,61 @@ TEST(OnReport, AllProcessesSucceed) {
   gang.finish();
   EXPECT_EQ(gang.ended_jobs.at(gang.id).state, JobState::succeeded);
   for (const char* name : {"n1", "n2", "n3"}) EXPECT_EQ(gang.node(name).used, Resources{});
+}
+
+ProcessEnded without_outputs(const AttemptKey& key, std::uint32_t rank, ProcessEndKind kind, int code) {
+  ProcessEnded end{.key = key, .rank = rank, .kind = kind, .code = code};
+  end.outputs_problem = "no route to the store";
+  return end;
+}
+
+TEST(LostOutputs, FailTheAttemptAndUseNoRetry) {
+  Gang gang;
+  gang.ended(gang.node_of(0), gang.key, 0);
+  gang.ended(gang.node_of(1), without_outputs(gang.key, 1, ProcessEndKind::exited, 0));
+  const AttemptRecord& record = gang.attempt(gang.id)->record;
+  EXPECT_EQ(record.end, EndReason::outputs_lost);
+  EXPECT_EQ(record.detail,
+            "rank 1 on n2 exited with code 0, but what it wrote was not sent: no route to the store");
+  gang.ended(gang.node_of(2), gang.key, 2, 143);
+  gang.finish();
+  const Task& task = *gang.state.find_task(gang.key.task);
+  EXPECT_EQ(task.record.state, TaskState::queued);
+  EXPECT_EQ(task.record.retries_used, 0u);
+  EXPECT_TRUE(task.record.not_before) << "a store does not recover in microseconds";
+}
+
+TEST(LostOutputs, OfTheLastProcessFailTheAttempt) {
+  Gang gang;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) gang.ended(gang.node_of(rank), gang.key, rank);
+  gang.ended(gang.node_of(2), without_outputs(gang.key, 2, ProcessEndKind::exited, 0));
+  gang.finish();
+  EXPECT_EQ(gang.state.find_task(gang.key.task)->record.state, TaskState::queued);
+}
+
+TEST(LostOutputs, OfAFailedProcessAreAPartOfItsReason) {
+  Gang gang;
+  gang.ended(gang.node_of(1), without_outputs(gang.key, 1, ProcessEndKind::exited, 7));
+  const AttemptRecord& record = gang.attempt(gang.id)->record;
+  EXPECT_EQ(record.end, EndReason::exited);
+  EXPECT_EQ(record.exit_code, 7);
+  EXPECT_EQ(record.detail,
+            "rank 1 on n2 exited with code 7; what it wrote was not sent: no route to the store");
+  gang.ended(gang.node_of(0), without_outputs(gang.key, 0, ProcessEndKind::signalled, 15));
+  EXPECT_EQ(gang.attempt(gang.id)->record.exit_code, 7) << "the first failure stays the reason";
+}
+
+TEST(LostOutputs, AreNoSuccessAlsoWhenThatWasDecided) {
+  Gang gang;
+  Attempt& attempt = *gang.attempt(gang.id);
+  for (Process& process : attempt.processes) process.decides = &process == &attempt.processes.front();
+  gang.ended(gang.node_of(0), gang.key, 0);
+  ASSERT_TRUE(attempt.phase == AttemptPhase::finishing || attempt.is_stopping());
+  gang.ended(gang.node_of(1), without_outputs(gang.key, 1, ProcessEndKind::signalled, 15));
+  EXPECT_EQ(attempt.record.end, EndReason::outputs_lost);
+  gang.ended(gang.node_of(2), gang.key, 2, 143);
+  gang.finish();
+  EXPECT_EQ(gang.state.find_task(gang.key.task)->record.state, TaskState::queued);
 }
 
 TEST(OnHello, StartsAreSentAgainWhenTheFirstNodeOfTheGangIsGone) {

@@ -18,6 +18,13 @@ Result<DatastoreRecord> put_datastore(Turn& turn, const Caller& caller, Datastor
 Result<DatastoreRecord> show_datastore(const State& state, const Caller& caller, const std::string& name);
 std::vector<DatastoreRecord> list_datastores(const State& state, const Caller& caller);
 Result<void> delete_datastore(Turn& turn, const Caller& caller, const std::string& name);
+// Saved, and known to those who ask for tokens, after this turn.
+void put_token(Turn& turn, const TokenRecord& token);
+void drop_token(Turn& turn, const std::string& id);
+
+// Deletes a folder under the data folder: on record until on_files_removed(), so that it comes to its end.
+void remove_files(Turn& turn, const std::string& folder);
+void on_files_removed(Turn& turn, const std::string& folder);
 void add_token(Turn& turn, const TokenRecord& token);
 Result<void> revoke_token(Turn& turn, const Caller& caller, const std::string& id);
 

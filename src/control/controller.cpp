@@ -11,7 +11,9 @@
 #include "control/restore.h"
 #include "control/start_tasks.h"
 #include "control/timers.h"
+#include "control/turn_proof.h"
 #include "control/wording.h"
+#include "domain/layout.h"
 
 namespace slipway::control {
 
@@ -78,10 +80,16 @@ Result<Outputs> Controller::finish_turn() {
   Changes changes = take_changes(state_, effects_);
   if (!changes.empty())
     if (auto saved = store_.save(changes); !saved) return fail(saved.error());
+  state_.saved = store_.last_turn();
 
   effects_.idempotency_keys.clear();
   drop_ended_jobs();
   send_all_orders(turn_);
+  for (auto& [session, message] : effects_.outputs.messages)
+    if (auto* orders = std::get_if<Orders>(&message)) {
+      orders->turn = state_.saved.number;
+      orders->turn_proof = turn_proof(state_.turn_key, state_.saved.number);
+    }
   effects_.outputs.events = std::move(changes.events);
   return std::exchange(effects_.outputs, {});
 }
@@ -101,6 +109,9 @@ Result<PoolView> Controller::resize_pool(const Caller& caller, const std::string
 Result<PoolView> Controller::stop_resize(const Caller& caller, const std::string& name) {
   return control::stop_resize(turn_, caller, name);
 }
+Result<void> Controller::may_delete_pool(const Caller& caller, const std::string& name) const {
+  return control::may_delete_pool(state_, caller, name);
+}
 Result<void> Controller::delete_pool(const Caller& caller, const std::string& name, bool force) {
   return control::delete_pool(turn_, caller, name, force);
 }
@@ -111,9 +122,6 @@ std::vector<PoolView> Controller::pools(const Caller& caller) const { return lis
 Result<Controller::Evaluation> Controller::evaluate_autoscale(const Caller& caller, const std::string& name,
                                                               const std::optional<std::string>& text) const {
   return control::evaluate_autoscale(turn_, caller, name, text);
-}
-Result<Usage> Controller::pool_usage(const Caller& caller, const std::string& pool) const {
-  return control::pool_usage(turn_, caller, pool);
 }
 
 // ── nodes ──
@@ -139,8 +147,9 @@ Result<NodeView> Controller::reset_node(const Caller& caller, const std::string&
 }
 std::vector<NodeRecord> Controller::local_nodes() const { return control::local_nodes(state_); }
 
-void Controller::hello(SessionId session, const Caller& caller, const Hello& hello) {
-  on_hello(turn_, session, caller, hello);
+void Controller::hello(SessionId session, const Caller& caller, const Hello& hello,
+                       const Credential& credential) {
+  on_hello(turn_, session, caller, hello, credential);
 }
 void Controller::report(SessionId session, const Report& report) { on_report(turn_, session, report); }
 void Controller::disconnected(SessionId session) { on_disconnect(turn_, session); }
@@ -194,11 +203,6 @@ Result<void> Controller::remove_job(const Caller& caller, JobId id) {
   return control::remove_job(turn_, caller, **record);
 }
 
-Result<std::vector<QueueLine>> Controller::queue(const Caller& caller, const std::string& pool,
-                                                 std::uint32_t limit) {
-  return list_queue(turn_, caller, pool, limit);
-}
-
 // ── folders, datastores, tokens ──
 
 FolderRecord Controller::put_folder(const Caller& caller, const std::string& path, Tags tags) {
@@ -216,6 +220,9 @@ void Controller::remove_folder(const Caller& caller, const std::string& path) {
 Result<DatastoreRecord> Controller::put_datastore(const Caller& caller, DatastoreRecord record) {
   return control::put_datastore(turn_, caller, std::move(record));
 }
+bool Controller::is_datastore_name_free(const Caller& caller, const std::string& name) const {
+  return !datastore(caller, name) && !state_.removals.contains(datastore_folder(caller.workspace, name));
+}
 Result<DatastoreRecord> Controller::datastore(const Caller& caller, const std::string& name) const {
   return show_datastore(state_, caller, name);
 }
@@ -225,6 +232,7 @@ std::vector<DatastoreRecord> Controller::datastores(const Caller& caller) const 
 Result<void> Controller::delete_datastore(const Caller& caller, const std::string& name) {
   return control::delete_datastore(turn_, caller, name);
 }
+void Controller::files_removed(const std::string& folder) { on_files_removed(turn_, folder); }
 void Controller::add_token(const TokenRecord& token) { control::add_token(turn_, token); }
 Result<void> Controller::revoke_token(const Caller& caller, const std::string& id) {
   return control::revoke_token(turn_, caller, id);

@@ -19,8 +19,8 @@
 #include "base/result.h"
 #include "control/catalog.h"
 #include "control/effects.h"
-#include "control/explain.h"
 #include "control/jobs.h"
+#include "control/live.h"
 #include "control/nodes.h"
 #include "control/outputs.h"
 #include "control/pools.h"
@@ -31,15 +31,12 @@
 #include "control/state.h"
 #include "control/store.h"
 #include "control/turn.h"
-#include "domain/queue.h"
-#include "domain/usage.h"
 
 namespace slipway::control {
 
 class Controller {
  public:
   using Submitted = control::Submitted;
-  using Why = control::Why;
   using Evaluation = control::Evaluation;
   using Totals = control::Totals;
 
@@ -56,13 +53,15 @@ class Controller {
   // Runs the timers that are due (after the turn's inputs, so that a report that waited for a slow save is
   // applied before its node is called lost), places, saves, and returns what to do.
   [[nodiscard]] Result<Outputs> finish_turn();
-  std::optional<TimePoint> next_deadline() const;  // when the next turn must be taken at the latest
+  const SavedTurn& saved() const { return state_.saved; }  // the last turn that was
+  std::optional<TimePoint> next_deadline() const;          // when the next turn must be taken at the latest
 
   // -- pools
   Result<PoolView> create_pool(const Caller& caller, const PoolRequest& request);
   Result<PoolView> resize_pool(const Caller& caller, const std::string& name, const PoolRequest& request);
   Result<PoolView> stop_resize(const Caller& caller, const std::string& name);
   Result<void> delete_pool(const Caller& caller, const std::string& name, bool force = false);
+  Result<void> may_delete_pool(const Caller& caller, const std::string& name) const;
   Result<PoolView> pool(const Caller& caller, const std::string& name) const;
   std::vector<PoolView> pools(const Caller& caller) const;
   Result<Evaluation> evaluate_autoscale(const Caller& caller, const std::string& name,
@@ -78,7 +77,8 @@ class Controller {
   Result<NodeView> reset_node(const Caller& caller, const std::string& name);  // its start task runs again
   std::vector<NodeRecord> local_nodes() const;  // those the local provisioner should keep up
 
-  void hello(SessionId session, const Caller& caller, const Hello& hello);
+  const Turn& turn() const { return turn_; }
+  void hello(SessionId session, const Caller& caller, const Hello& hello, const Credential& credential = {});
   void report(SessionId session, const Report& report);
   void disconnected(SessionId session);
   // Everything that nodes sent before `until` has been handed over. Never called: that is always so.
@@ -90,16 +90,9 @@ class Controller {
   Result<Submitted> submit(const Caller& caller, JobSpec spec, const std::string& idempotency_key);
   Result<JobRecord> cancel(const Caller& caller, JobId id, const std::string& reason);
   Result<void> remove_job(const Caller& caller, JobId id);
-  // By id, or by name where that is unique.
+  // By id, or the newest of a name.
   Result<JobRecord> find_job(const Caller& caller, const std::string& id_or_name);
   Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) { return store_.attempts(task); }
-  // Of a job that has ended: how. Its last lines are left to those who read the store.
-  Why why(const JobRecord& job);
-  Result<std::vector<QueueLine>> queue(const Caller& caller, const std::string& pool, std::uint32_t limit);
-
-  // Where the time of the nodes went.
-  Result<Usage> pool_usage(const Caller& caller, const std::string& pool) const;
-  Result<Usage> job_usage(const JobRecord& job);
 
   // -- folders and datastores
   FolderRecord put_folder(const Caller& caller, const std::string& path, Tags tags);
@@ -109,7 +102,10 @@ class Controller {
   Result<DatastoreRecord> put_datastore(const Caller& caller, DatastoreRecord record);
   Result<DatastoreRecord> datastore(const Caller& caller, const std::string& name) const;
   std::vector<DatastoreRecord> datastores(const Caller& caller) const;
+  bool is_datastore_name_free(const Caller& caller,
+                              const std::string& name) const;  // its files are gone, too
   Result<void> delete_datastore(const Caller& caller, const std::string& name);
+  void files_removed(const std::string& folder);  // of Outputs::folders_removed, and now it is gone
   // The newest job with this tag, live or ended.
   Result<std::optional<JobRecord>> find_job_by_tag(const Caller& caller, const std::string& name,
                                                    const std::string& value);
@@ -127,8 +123,10 @@ class Controller {
   void begin_stop();
   bool is_stopped() const { return state_.quit_sent; }  // nothing runs and the local agents were sent `quit`
 
+  // -- copies for the read threads, made between two turns
   const Totals& totals() const { return state_.totals; }
-  void fill(Snapshot& snapshot) const;  // with live state; called between two turns (snapshot.cpp)
+  void fill(Snapshot& snapshot) const;  // snapshot.cpp
+  LiveView live(const LiveQuery& query) const { return copy_live(state_, turn_.now, query); }
 
   // -- for the deterministic simulation: "" or what is broken
   std::string broken_invariant() const;

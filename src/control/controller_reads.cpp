@@ -1,6 +1,4 @@
 // What the controller answers from both its state and the store: jobs that have ended are only there.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "control/controller.h"
@@ -12,29 +10,16 @@ Result<JobRecord> Controller::find_job(const Caller& caller, const std::string& 
   return control::find_job(store_, caller.workspace, id_or_name);
 }
 
-Controller::Why Controller::why(const JobRecord& record) {
-  if (const auto live = state_.jobs.find(record.id); live != state_.jobs.end())
-    return explain(turn_, live->second);
-  Why why;
-  why.answer = fmt::format("{} {}: {}", to_string(record.id), to_string(record.state), record.reason);
-  return why;
-}
-
-Result<Usage> Controller::job_usage(const JobRecord& job) {
-  if (const auto live = state_.jobs.find(job.id); live != state_.jobs.end()) {
-    UsageMeter meter = live->second.usage;
-    meter.advance(turn_.now);
-    return usage_of_job(meter);
-  }
-  const auto stored = store_.job_usage(job.id);
-  if (!stored) return fail(stored.error());
-  return usage_of_job(*stored);
-}
-
 Result<std::vector<JobRecord>> Controller::jobs_by_tag(const Caller& caller, const std::string& name,
                                                        const std::string& value, std::optional<JobId> after,
                                                        std::uint32_t limit) {
-  JobQuery query{caller.workspace, {}, {}, {}, limit, {name, value}, after};
+  const JobQuery query{.workspace = caller.workspace,
+                       .state = {},
+                       .name = {},
+                       .before = {},
+                       .limit = limit,
+                       .tags = {{name, value}},
+                       .after = after.value_or(JobId{0})};
   auto jobs = store_.jobs(query);
   if (!jobs) return jobs;
   // Those of this turn are not on disk yet.

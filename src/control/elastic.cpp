@@ -1,9 +1,9 @@
 // Elastic gangs: they take the nodes there are. A gang that could have more is started anew with them; where
 // its framework can go on with other nodes (torchrun, Horovod), they come and go while it runs.
 //
-// Such a node gets ready like those a gang begins with, holding its room meanwhile, and becomes a part of the
-// attempt, with the next rank, when it has said so: nothing is saved before. The first node never goes: the
-// others meet there. When it is lost, or too few are left, the gang is started anew.
+// Such a node gets ready like those a gang begins with, holding its capacity meanwhile, and becomes a part of
+// the attempt, with the next rank, when it has said so: nothing is saved before. The first node never goes:
+// the others meet there. When it is lost, or too few are left, the gang is started anew.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -78,7 +78,7 @@ void grow_elastic(Turn& turn, const std::string& pool_key, Pool& pool) {
       return stop_attempt(
           turn, *attempt,
           {EndReason::evicted,
-           fmt::format("it is started anew with {} nodes instead of {}, as there is room for it",
+           fmt::format("it is started anew with {} nodes instead of {}, as there is capacity for it",
                        present + more.size(), present)});
     for (const NodeId id : more) begin_join(turn, *attempt, turn.state.nodes.at(id), **spec);
   }
@@ -93,9 +93,15 @@ static void begin_join(Turn& turn, Attempt& attempt, Node& node, const TaskSpec&
   ++node.preparing;
   update_capacity(turn, node);
   launch::Placement placement = placement_of(turn, attempt, spec);
-  placement.nodes.push_back(
-      {node.record.name, node.record.address, gpus, {}, node.record.host, false, node.record.gpu_indices,
-       node.record.shares_storage, lease_on(attempt, node)});
+  placement.nodes.push_back({node.record.name,
+                             node.record.address,
+                             gpus,
+                             {},
+                             node.record.host,
+                             false,
+                             node.record.gpu_indices,
+                             node.record.shares_storage,
+                             lease_on(attempt, node)});
   orders_to(turn, node).prepare.push_back(std::move(launch::prepare(spec, placement).back()));
 }
 

@@ -11,7 +11,7 @@
 namespace slipway::control {
 
 std::vector<NodeId> present_nodes(const Attempt& attempt);
-// When nobody waits and there is room.
+// When nobody waits and there is free capacity.
 void grow_elastic(Turn& turn, const std::string& pool_key, Pool& pool);
 void cancel_joins(Turn& turn, Attempt& attempt);
 void cancel_joins(Turn& turn, Node& node);

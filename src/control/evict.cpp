@@ -18,8 +18,9 @@ static void plan_eviction(Turn& turn, const std::string& key, Pool& pool);
 
 Result<NodeView> evict_node(Turn& turn, const Caller& caller, const std::string& name,
                             std::optional<Duration> notice, const std::string& reason) {
-  Node* node = turn.state.find_node(caller.workspace, name);
-  if (!node) return fail(no_node(name));
+  const Result<Node*> found = find_node_for(turn, caller, {Object::node, Verb::remove}, name);
+  if (!found) return fail(found.error());
+  Node* node = *found;
   if (node->record.evict_by)
     return fail(ErrorCode::conflict,
                 fmt::format("node {} is being evicted already, and gone by {}", name,
@@ -30,9 +31,9 @@ Result<NodeView> evict_node(Turn& turn, const Caller& caller, const std::string&
   evict(turn, *node, notice.value_or(turn.state.pool_of(*node).record.notice),
         reason.empty() ? fmt::format("evicted by {}", caller.name)
                        : fmt::format("evicted by {}: {}", caller.name, reason));
-  if (const auto found = turn.state.nodes.find(id); found != turn.state.nodes.end())
-    return node_view(turn.state, found->second);
-  before.node.state = NodeState::gone;  // nothing ran there
+  if (const auto left = turn.state.nodes.find(id); left != turn.state.nodes.end())
+    return node_view(turn.state, left->second);
+  before.node.state = *next(before.node.state, NodeRemoved{});  // nothing ran there
   before.running.clear();
   return before;
 }
@@ -74,7 +75,7 @@ bool claim_capacity(Turn& turn, const Pool& pool) {
   bool some_go = false;
   for (const auto& [id, node] : turn.state.nodes) {
     if (!node.record.local) continue;
-    if (node.record.leaving) {  // its room is as good as free
+    if (node.record.leaving) {  // its capacity is as good as free
       cores -= node.record.total.cores;
       memory -= node.record.total.memory;
       some_go = true;
@@ -144,8 +145,9 @@ void evict_at_random(Turn& turn, const std::string& key, Pool& pool) {
 }
 
 Result<NodeView> remove_node(Turn& turn, const Caller& caller, const std::string& name, Deallocation rule) {
-  Node* node = turn.state.find_node(caller.workspace, name);
-  if (!node) return fail(no_node(name));
+  const Result<Node*> found = find_node_for(turn, caller, {Object::node, Verb::remove}, name);
+  if (!found) return fail(found.error());
+  Node* node = *found;
   if (node->record.leaving)
     return fail(ErrorCode::conflict, fmt::format("node {} is leaving already", name),
                 "there is nothing more to do; evict it if that takes too long");
@@ -163,16 +165,17 @@ Result<NodeView> remove_node(Turn& turn, const Caller& caller, const std::string
   const NodeId id = node->record.id;
   NodeView before = node_view(turn.state, *node);
   leave_pool(turn, *node, rule, fmt::format("removed by {}", caller.name));
-  if (const auto found = turn.state.nodes.find(id); found != turn.state.nodes.end())
-    return node_view(turn.state, found->second);
-  before.node.state = NodeState::gone;
+  if (const auto left = turn.state.nodes.find(id); left != turn.state.nodes.end())
+    return node_view(turn.state, left->second);
+  before.node.state = *next(before.node.state, NodeRemoved{});
   before.running.clear();
   return before;
 }
 
 Result<NodeView> reset_node(Turn& turn, const Caller& caller, const std::string& name) {
-  Node* node = turn.state.find_node(caller.workspace, name);
-  if (!node) return fail(no_node(name));
+  const Result<Node*> found = find_node_for(turn, caller, {Object::node, Verb::update}, name);
+  if (!found) return fail(found.error());
+  Node* node = *found;
   if (node->record.leaving)
     return fail(ErrorCode::conflict, fmt::format("node {} is leaving its pool", name),
                 "its place is taken by a new one");

@@ -1,14 +1,12 @@
 #pragma once
-// Explains what waits and why, from the same state that decided it.
+// Explains what waits and why, from a copy of the state that decided it. Pure; used by the read threads.
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "control/turn.h"
+#include "base/result.h"
+#include "control/live.h"
 #include "domain/queue.h"
-#include "sched/plan.h"
 
 namespace slipway::control {
 
@@ -23,24 +21,24 @@ struct Why {
   std::vector<Task> tasks;
 };
 
-struct Survey {  // of a pool, for a shape
+// Of a job that has not ended: view.job.
+Why explain(const LiveView& view);
+// Of one that has. Its last lines are left to those who read the store.
+Why explain_end(const JobRecord& job);
+
+// Everything that waits in the pools of the view, in order. `pool_name`: the one asked for, or empty.
+Result<std::vector<QueueLine>> list_queue(const LiveView& view, const std::string& pool_name,
+                                          std::uint32_t limit);
+
+// What a task waits for. (waits.cpp)
+std::string describe_need(const sched::Shape& shape);  // one node with 4 cores free
+struct Survey {                                        // of a pool, for a shape
   std::string text;
   std::uint32_t able = 0;  // nodes that are large enough
-  std::uint32_t free = 0;  // and have room
+  std::uint32_t free = 0;  // and have the capacity
 };
-
-std::string describe_block(const Pool& pool, const Job& job, const sched::Shape& shape,
-                           const sched::Block& block);
-// " by 10:02:31 at the latest", where that can be known.
-std::string describe_start(const Turn& turn, const sched::Reservation& reservation);
-std::string describe_turn(const Turn& turn, const Pool& pool, const Job& job,
-                          const sched::PriorityKey& first);
-Result<std::vector<QueueLine>> list_queue(Turn& turn, const Caller& caller, const std::string& pool_name,
-                                          std::uint32_t limit);
-// What room there is for it, and who has the rest.
-Survey survey(const Turn& turn, const Pool& pool, const sched::Shape& shape, const Job& job);
-std::string why_waits(const Turn& turn, const Job& job, const sched::Shape& shape);
-std::string why_waits(const Turn& turn, const Job& job, const sched::Shape& shape, const Survey& room);
-Why explain(const Turn& turn, const Job& job);
+Survey survey(const LiveView& view, const LivePool& pool, const sched::QueueKey& task);
+std::string why_waits(const LiveView& view, const LivePool& pool, const sched::QueueKey& task,
+                      const Survey& survey);
 
 }  // namespace slipway::control

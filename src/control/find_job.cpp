@@ -16,18 +16,11 @@ Result<JobRecord> find_in(AnyStore& store, const std::string& workspace, const s
                 "slipway job list shows the jobs");
   }
   auto named =
-      store.jobs({.workspace = workspace, .state = {}, .name = id_or_name, .before = {}, .limit = 4});
+      store.jobs({.workspace = workspace, .state = {}, .name = id_or_name, .before = {}, .limit = 1});
   if (!named) return fail(named.error());
-  if (named->empty())
-    return fail(ErrorCode::not_found, fmt::format("there is no job called '{}'", id_or_name.substr(0, 200)),
-                "slipway job list shows the jobs");
-  if (named->size() == 1) return named->front();
-  std::string ids;
-  for (const JobRecord& job : *named) ids += (ids.empty() ? "" : ", ") + to_string(job.id);
-  return fail(
-      ErrorCode::conflict,
-      fmt::format("several jobs are called {}: {}{}", id_or_name, ids, named->size() == 4 ? ", …" : ""),
-      "name it by its id");
+  if (!named->empty()) return named->front();
+  return fail(ErrorCode::not_found, fmt::format("there is no job called '{}'", id_or_name.substr(0, 200)),
+              "slipway job list shows the jobs");
 }
 
 }  // namespace

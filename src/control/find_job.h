@@ -1,5 +1,5 @@
 #pragma once
-// A job as people name it: by id, or by name where that is unique.
+// A job as people name it: by id, or by name: the newest job of that name.
 #include <string>
 
 #include "control/store.h"

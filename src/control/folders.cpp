@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "control/catalog.h"
+#include "control/permit.h"
 #include "domain/layout.h"
 
 namespace slipway::control {
@@ -62,7 +63,22 @@ Result<DatastoreRecord> put_datastore(Turn& turn, const Caller& caller, Datastor
   record.workspace = caller.workspace;
   const Named key{record.workspace, record.name};
   const auto known = turn.state.datastores.find(key);
-  record.created_at = known == turn.state.datastores.end() ? turn.now : known->second.created_at;
+  const bool is_known = known != turn.state.datastores.end();
+  if (is_known)
+    if (auto may = permit(caller, {Object::datastore, Verb::update}, "datastore " + record.name,
+                          known->second.owner);
+        !may)
+      return fail(may.error());
+  if (!record.path.empty() || !record.url.empty())
+    if (auto may = permit(caller, {Object::datastore, Verb::expose}, "datastore " + record.name, {}); !may)
+      return fail(may.error());
+  // Deleting it goes on, also after a restart, and would take what is put there now.
+  if (turn.state.removals.contains(datastore_folder(record.workspace, record.name)))
+    return fail(ErrorCode::conflict,
+                fmt::format("the files of an earlier datastore {} are still being deleted", record.name),
+                "try again shortly, or choose another name");
+  record.owner = is_known ? known->second.owner : caller.name;
+  record.created_at = is_known ? known->second.created_at : turn.now;
   turn.state.datastores[key] = record;
   std::erase(turn.effects.changes.datastores_removed, key);
   std::erase_if(turn.effects.changes.datastores, [&](const DatastoreRecord& one) {
@@ -89,6 +105,8 @@ std::vector<DatastoreRecord> list_datastores(const State& state, const Caller& c
 Result<void> delete_datastore(Turn& turn, const Caller& caller, const std::string& name) {
   auto known = show_datastore(turn.state, caller, name);
   if (!known) return fail(known.error());
+  if (auto may = permit(caller, {Object::datastore, Verb::remove}, "datastore " + name, known->owner); !may)
+    return may;
   const Named key{caller.workspace, name};
   for (const auto& [id, job] : turn.state.jobs) {
     if (job.record.workspace != caller.workspace) continue;
@@ -107,8 +125,18 @@ Result<void> delete_datastore(Turn& turn, const Caller& caller, const std::strin
     return Named{one.workspace, one.name} == key;
   });
   turn.effects.changes.datastores_removed.push_back(key);
-  turn.effects.outputs.folders_removed.push_back(datastore_folder(caller.workspace, name));
+  remove_files(turn, datastore_folder(caller.workspace, name));
   return {};
+}
+
+void remove_files(Turn& turn, const std::string& folder) {
+  if (!turn.state.removals.insert(folder).second) return;
+  turn.effects.changes.removals.push_back(folder);
+  turn.effects.outputs.folders_removed.push_back(folder);
+}
+
+void on_files_removed(Turn& turn, const std::string& folder) {
+  if (turn.state.removals.erase(folder) > 0) turn.effects.changes.removals_done.push_back(folder);
 }
 
 }  // namespace slipway::control

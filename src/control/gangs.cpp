@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/quantity.h"
 #include "control/attempts.h"
 #include "control/elastic.h"
 #include "control/nodes.h"
 #include "control/placing.h"
+#include "control/wording.h"
 
 namespace slipway::control {
 
@@ -44,7 +46,7 @@ void on_prepared(Turn& turn, Node& node, const Prepared& prepared) {
                         {EndReason::start_failed,
                          fmt::format("node {} could not get ready for it: {}",
                                      attempt->record.node_names[place], prepared.problem),
-                         false});
+                         prepared.is_permanent});
   }
   member.phase = MemberPhase::ready;
   attempt->record.ports.resize(attempt->record.nodes.size());
@@ -93,17 +95,23 @@ void on_stall(Turn& turn, NodeId node_id, const AttemptKey& key, bool is_stalled
   const std::uint32_t place = place_of(*attempt, node_id);
   if (place >= attempt->members.size()) return;
   attempt->members[place].stalled = is_stalled;
+  const auto spec = spec_of(turn, key.task.job, key.task.group);
+  if (!spec) {
+    turn.effects.store_problem = spec.error();
+    return;
+  }
   std::vector<std::string> stuck;
   for (const Process& process : attempt->processes) {
     if (process.state == Process::State::ended) continue;
     if (!attempt->members[process.node].stalled) return;
     if (stuck.size() < 10)
-      stuck.push_back(fmt::format("{} on {}", process.name.empty() ? "it" : process.name,
+      stuck.push_back(fmt::format("{} on {}", process.name.empty() ? "it" : describe_process(process.name),
                                   attempt->record.node_names[process.node]));
   }
-  stop_attempt(turn, *attempt,
-               {EndReason::timed_out,
-                fmt::format("no output and no CPU time within silence_timeout: {}", fmt::join(stuck, ", "))});
+  stop_attempt(
+      turn, *attempt,
+      {EndReason::timed_out, fmt::format("no output and no CPU time for {}: {}",
+                                         format_duration((*spec)->silence_timeout), fmt::join(stuck, ", "))});
 }
 
 void on_start_timeout(Turn& turn, Attempt& attempt) {
@@ -112,7 +120,7 @@ void on_start_timeout(Turn& turn, Attempt& attempt) {
   for (const Process& process : attempt.processes) {
     if (process.state != Process::State::sent || late.size() >= 10) continue;
     const bool ready = attempt.members[process.node].phase != MemberPhase::preparing;
-    late.push_back(fmt::format("{} on {} ({})", process.name.empty() ? "it" : process.name,
+    late.push_back(fmt::format("{} on {} ({})", process.name.empty() ? "it" : describe_process(process.name),
                                attempt.record.node_names[process.node],
                                attempt.record.is_launched ? "was told to start"
                                : ready                    ? "was ready"

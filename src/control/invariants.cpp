@@ -41,7 +41,7 @@ std::string broken_invariant(const Turn& turn) {
                            to_string(key));
       held = held + need_per_node(**spec, (*spec)->nodes);
     }
-    if (held != node.used) return fmt::format("node {}: the room held does not add up", node.record.name);
+    if (held != node.used) return fmt::format("node {}: the capacity held does not add up", node.record.name);
     // After a restart a part of a gang that is over may count until the node has said so.
     // GPUs that are gone count until the attempt that holds them has ended.
     Resources used = node.used;
@@ -88,6 +88,10 @@ static std::string broken_pool(const State& state) {
       const Node& node = state.nodes.at(id);
       present.of(node.record.low_priority) += !node.record.leaving;
       coming += !node.has_joined;
+      const NodeState now = node.record.state, fit = fitness_of(state, node);
+      if (now != fit && now != NodeState::joining && now != NodeState::lost)
+        return fmt::format("node {} is {} and fit to be {}", node.record.name, to_string(now),
+                           to_string(fit));
       if (node.record.local) cores += node.record.total.cores;
       if (node.record.leaving || node.record.drained || !is_prepared(state, node))
         for (const AttemptKey& attempt : node.attempts)
@@ -147,14 +151,14 @@ static std::string broken_sharing(const State& state, const Pool& pool) {
   return broken_promise(state, pool);
 }
 
-// What a reservation promises: whatever was started on its nodes since leaves the kept room free, or ends in
-// time; and once there is room for it, it starts.
+// What a reservation promises: whatever was started on its nodes since leaves the reserved capacity free, or
+// ends in time; and once there is capacity for it, it starts.
 static std::string broken_promise(const State& state, const Pool& pool) {
   if (!pool.reservation || pool.changed) return "";
   const sched::Reservation& reservation = *pool.reservation;
   const std::string who = to_string(reservation.key.job);
   if (!state.stopping && pool.capacity.find(reservation.shape, sched::ReservedUse::first))
-    return fmt::format("{} waits although there is room for it", who);
+    return fmt::format("{} waits although there is capacity for it", who);
   for (const NodeId id : reservation.nodes) {
     const auto node = state.nodes.find(id);
     if (node == state.nodes.end() || !is_usable(state, node->second)) continue;

@@ -7,7 +7,9 @@
 #include "base/check.h"
 #include "control/accounting.h"
 #include "control/attempts.h"
+#include "control/catalog.h"
 #include "control/jobs.h"
+#include "control/permit.h"
 #include "control/pools.h"
 #include "control/task_state.h"
 #include "control/wording.h"
@@ -50,16 +52,17 @@ static Result<std::string> choose_pool(Turn& turn, const Caller& caller, const s
                 known.empty() ? fmt::format("make it: slipway pool create {} --nodes 2", asked)
                               : fmt::format("the pools are {}", fmt::join(known, ", ")));
   }
-  if (known.size() == 1) return known.front();
+  if (const Pool* pool = default_pool(turn.state, caller.workspace)) return pool->record.name;
   if (!known.empty())
-    return fail(ErrorCode::invalid, "the job names no pool, and there are several",
-                fmt::format("say pool: NAME (or --pool NAME); the pools are {}", fmt::join(known, ", ")));
+    return fail(ErrorCode::conflict, "every pool is being deleted", "slipway pool create NAME --nodes 2");
   PoolRequest request;
   request.name = "local";
   request.dedicated = 1;
   request.cores_per_node = turn.settings.machine.total.cores;
   request.memory_per_node = turn.settings.machine.total.memory;
   if (auto made = create_pool(turn, caller, request); !made) return fail(made.error());
+  // Nobody asked for it, so it is nobody's.
+  turn.state.pools.at(caller.workspace + "/local").record.owner.clear();
   notes.push_back(fmt::format("there was no pool, so pool local was made: one node with {} of this machine",
                               describe(turn.settings.machine.total)));
   return std::string("local");
@@ -113,8 +116,8 @@ static Result<void> check_engines(const Turn& turn, const Pool& pool, const Task
   if (image)
     return fail(
         ErrorCode::invalid,
-        fmt::format("task {} runs in an image, and no node of pool {} has podman or apptainer", task.name,
-                    pool.record.name),
+        fmt::format("task {} runs in an image, and no node of pool {} has podman, apptainer or docker",
+                    task.name, pool.record.name),
         "install one there (Debian: apt install podman), or use container: {rootfs: PATH}, which needs none");
   return fail(ErrorCode::invalid,
               fmt::format("task {} runs in a root file system of its own, and no node of pool {} allows that",
@@ -150,7 +153,13 @@ static Result<void> check_fits_ever(const State& state, const Pool& pool, const 
       total = coming;
     }
     if (able >= wanted) continue;
-    if (able == 0 && total > 0)
+    if (total == 0)
+      return fail(
+          ErrorCode::invalid,
+          fmt::format("pool {0} is empty: resize it\ntask {1} needs {2} with {3}{4}", pool.record.name,
+                      task.name, plural(wanted, "node"), describe(need), wanted == 1 ? "" : " each"),
+          fmt::format("slipway pool resize {} --nodes {}", pool.record.name, wanted));
+    if (able == 0)
       return fail(
           ErrorCode::invalid,
           fmt::format("task {} needs {} on one node, and no node of pool {} has that much", task.name,
@@ -222,6 +231,8 @@ Result<Submitted> on_submit(Turn& turn, const Caller& caller, JobSpec spec,
     return fail(ErrorCode::unavailable, "the service is stopping and takes no new jobs",
                 "try again after slipway up");
   if (auto valid = validate(spec); !valid) return fail(valid.error());
+  for (const TaskSpec& task : spec.tasks)
+    if (auto may = may_run(turn.settings, caller, task.mounts); !may) return fail(may.error());
   Submitted submitted;
   auto pool_name = choose_pool(turn, caller, spec.pool, submitted.notes);
   if (!pool_name) return fail(pool_name.error());
@@ -229,8 +240,9 @@ Result<Submitted> on_submit(Turn& turn, const Caller& caller, JobSpec spec,
   Pool& pool = turn.state.pools.at(caller.workspace + "/" + *pool_name);
   for (TaskSpec& task : spec.tasks)
     if (task.nodes == 0) task.nodes = nodes_for_roles(turn.state, pool, task);
-  for (const TaskSpec& task : spec.tasks)
+  for (const TaskSpec& task : spec.tasks) {
     if (auto engines = check_engines(turn, pool, task); !engines) return fail(engines.error());
+  }
   if (!spec.is_patient)
     if (auto fitting = check_fits_ever(turn.state, pool, spec); !fitting) return fail(fitting.error());
 
@@ -357,7 +369,9 @@ void finish_job_if_done(Turn& turn, Job& job) {
     job.record.state = JobState::failed;
   else
     job.record.state = JobState::succeeded;
-  job.record.ended_at = turn.now;
+  // A clock that was set back does not make it end before it began.
+  job.record.ended_at =
+      std::max({turn.now, job.record.submitted_at, job.record.started_at.value_or(TimePoint{})});
   if (job.record.state == JobState::succeeded)
     job.record.reason =
         counts.total() == 1 ? "its task succeeded" : fmt::format("all {} tasks succeeded", counts.total());
@@ -377,6 +391,8 @@ Result<JobRecord> on_cancel(Turn& turn, const Caller& caller, JobId id, const st
   if (found == turn.state.jobs.end()) return fail(no_job(id));
   Job& job = found->second;
   if (job.record.workspace != caller.workspace) return fail(no_job(id));
+  if (auto may = permit(caller, {Object::job, Verb::remove}, to_string(id), job.record.submitted_by); !may)
+    return fail(may.error());
   if (job.cancelling) return job.record;
   job.cancelling = true;
   job.record.state = JobState::stopping;
@@ -408,6 +424,8 @@ Result<JobRecord> on_cancel(Turn& turn, const Caller& caller, JobId id, const st
 
 Result<void> remove_job(Turn& turn, const Caller& caller, const JobRecord& record) {
   const JobId id = record.id;
+  if (auto may = permit(caller, {Object::job, Verb::remove}, to_string(id), record.submitted_by); !may)
+    return may;
   if (turn.state.jobs.contains(id))
     return fail(ErrorCode::conflict,
                 fmt::format("{} cannot be deleted while it is {}", to_string(id),
@@ -416,7 +434,7 @@ Result<void> remove_job(Turn& turn, const Caller& caller, const JobRecord& recor
   turn.effects.changes.jobs_removed.push_back(id);
   record_event_in(turn, caller.workspace, "job.deleted",
                   fmt::format("{} deleted {} ({})", caller.name, to_string(id), record.name), {}, {});
-  turn.effects.outputs.folders_removed.push_back(job_folder(caller.workspace, id));
+  remove_files(turn, job_folder(caller.workspace, id));
   turn.effects.outputs.sources_changed = true;
   return {};
 }

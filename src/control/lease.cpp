@@ -71,11 +71,11 @@ Duration heartbeat_of(const Turn& turn, const Node& node) {
 
 void on_heard(Turn& turn, Node& node) {
   node.heard_at = turn.now;
-  if (std::exchange(node.is_silent, false)) refresh_node(turn, node);
+  if (std::exchange(node.missed_heartbeats, false)) refresh_node(turn, node);
 }
 
 void watch_lease(Turn& turn, Node& node) {
-  const Duration after = node.is_silent ? given_up_next(turn, node) : silent_after(turn, node);
+  const Duration after = node.missed_heartbeats ? given_up_next(turn, node) : silent_after(turn, node);
   node.judged_at = node.heard_at + after;
   turn.effects.timers.push_back({node.judged_at, HeartbeatDue{node.record.id}});
 }
@@ -84,9 +84,9 @@ void watch_lease(Turn& turn, Node& node) {
 void on_heartbeat_due(Turn& turn, Node& node) {
   if (!is_present(node) || node.judged_at > turn.now) return;
   const TimePoint due =
-      node.heard_at + (node.is_silent ? given_up_next(turn, node) : silent_after(turn, node));
+      node.heard_at + (node.missed_heartbeats ? given_up_next(turn, node) : silent_after(turn, node));
   if (due > turn.now) return watch_lease(turn, node);
-  if (!std::exchange(node.is_silent, true)) {
+  if (!std::exchange(node.missed_heartbeats, true)) {
     update_capacity(turn, node);
     return watch_lease(turn, node);
   }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "control/evict.h"
+#include "control/nodes.h"
+#include "control/pools.h"
 #include "control/testing.h"
 
 namespace slipway::control {
@@ -51,6 +53,15 @@ TEST(Lease, TaskThatNoOtherNodeCouldTakeWaitsForItsNode) {
   EXPECT_TRUE(bench.runs());
   bench.pass_in_silence(41s);
   EXPECT_FALSE(bench.runs());
+}
+
+TEST(Lease, ServiceThatStopsDoesNotWaitForANodeThatIsNotConnected) {
+  Leased bench(1);
+  begin_stop(bench.turn);
+  bench.pass_in_silence(6s);
+  quit_if_stopped(bench.turn);
+  EXPECT_TRUE(bench.runs()) << "it stays on record for the next service";
+  EXPECT_TRUE(bench.state.quit_sent);
 }
 
 TEST(Lease, StricterOfPoolAndTaskHolds) {

@@ -15,6 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration probe_every = 1s;
+constexpr auto look_every = 1s;
 constexpr Duration pause_least = 300ms;
 // Reads run for about so long at a time, and are then held back nine times as long: a submit waits for one
 // slice at most, and for none nine times out of ten.
@@ -46,11 +47,14 @@ Loop::~Loop() {
   wake_.notify_one();
 }
 
-Result<void> Loop::start() {
+Result<void> Loop::start(std::string degraded) {
+  degraded_ = std::move(degraded);
   auto loaded = Controller::load(store_, settings_, seed_, clock_.now());
   if (!loaded) return fail(loaded.error());
   controller_ = std::move(*loaded);
   controller_->all_heard(clock_.now());
+  saved_ = controller_->saved();
+  inputs_.push_back({{}, {}, [](Controller&) {}});  // a turn at once: what was begun before goes on
   thread_ = std::jthread([this] { run(); });
   return {};
 }
@@ -67,7 +71,7 @@ void Loop::change(Work work, Failed failed) {
       return failed(inbox_full("changes"));
     }
     ++changes_;
-    inputs_.push_back({std::move(work), std::move(failed), {}});
+    inputs_.push_back({std::move(work), std::move(failed)});
   }
   wake_.notify_one();
 }
@@ -101,7 +105,30 @@ void Loop::snapshot(WithSnapshot then, Failed failed) {
   wake_.notify_one();
 }
 
-void Loop::from_node(std::function<void(Controller&)> work) {
+void Loop::live(LiveQuery query, WithLive then, Failed failed) {
+  read([query = std::move(query), then = std::move(then)](
+           Controller& controller) { then(std::make_shared<const LiveView>(controller.live(query))); },
+       std::move(failed));
+}
+
+Loop::Reading Loop::from_node(SessionId session, std::size_t bytes, std::function<void(Controller&)> work,
+                              Unsaved unsaved) {
+  bool paused = false;
+  {
+    const std::lock_guard lock(mutex_);
+    Waiting& waiting = sessions_[session];
+    ++waiting.messages;
+    waiting.bytes += bytes;
+    if (waiting.messages >= limits_.session_messages_max || waiting.bytes >= limits_.session_bytes_max)
+      waiting.paused = true;
+    paused = waiting.paused;
+    inputs_.push_back({{}, {}, std::move(work), session, bytes, std::move(unsaved)});
+  }
+  wake_.notify_one();
+  return paused ? Reading::paused : Reading::open;
+}
+
+void Loop::notice(std::function<void(Controller&)> work) {
   {
     const std::lock_guard lock(mutex_);
     inputs_.push_back({{}, {}, std::move(work)});
@@ -109,9 +136,38 @@ void Loop::from_node(std::function<void(Controller&)> work) {
   wake_.notify_one();
 }
 
+// What a session sent counts until its turn is over, so a turn and the inbox together hold no more than that.
+void Loop::count_taken(const std::vector<Input>& inputs) {
+  std::vector<SessionId> resumed;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Input& input : inputs) {
+      const auto found = sessions_.find(input.session);
+      if (found == sessions_.end()) continue;
+      Waiting& waiting = found->second;
+      waiting.bytes -= input.bytes;
+      if (--waiting.messages > 0) continue;
+      if (waiting.paused) resumed.push_back(input.session);
+      sessions_.erase(found);
+    }
+  }
+  if (!resumed.empty()) outputs_.resume_sessions(std::move(resumed));
+}
+
 std::string Loop::degraded() const {
   const std::lock_guard lock(mutex_);
   return degraded_;
+}
+
+std::string Loop::degraded_hint() const {
+  const std::lock_guard lock(mutex_);
+  return degraded_hint_.empty() ? "free some space where the data folder lies; the service goes on by itself"
+                                : degraded_hint_;
+}
+
+SavedTurn Loop::saved() const {
+  const std::lock_guard lock(mutex_);
+  return saved_;
 }
 
 void Loop::stop_in_order(bool keep_running) {
@@ -140,14 +196,17 @@ void Loop::run() {
       const auto ready = [&] {
         return !inputs_.empty() || stop_ || (has_reads() && Steady::now() >= reads_from_);
       };
-      deadline =
-          degraded_.empty() ? controller_->next_deadline() : clock_.now() + probe_every;
+      deadline = degraded_.empty() ? controller_->next_deadline() : clock_.now() + probe_every;
       std::optional<Duration> wait;
       if (deadline) wait = std::max(Duration(0), *deadline - clock_.now());
       if (has_reads())
         wait =
             std::min(wait.value_or(1s),
                      std::chrono::ceil<Duration>(std::max(Steady::duration(0), reads_from_ - Steady::now())));
+      if (degraded_.empty()) wait = std::min<Duration>(wait.value_or(look_every), look_every);
+      if (has_removals_ && degraded_.empty())
+        wait = std::min(wait.value_or(1s), std::chrono::ceil<Duration>(
+                                               std::max(Steady::duration(0), remove_from_ - Steady::now())));
       // A read that comes while nothing else is awaited may have to wait for its share: it sets a new
       // deadline.
       const bool knows_reads = has_reads();
@@ -162,8 +221,11 @@ void Loop::run() {
       is_due = !degraded_.empty() || (deadline && clock_.now() >= *deadline);
     }
     notice_pause(deadline);
-    if (!inputs.empty() || is_due) take_turn(std::move(inputs));
+    if (!inputs.empty() || is_due) take_turn(inputs);
+    count_taken(inputs);
     run_reads();
+    remove_rows();
+    look();
     if (stopping_in_order_ && controller_->is_stopped()) return;
     awake_at_ = clock_.now();
   }
@@ -179,10 +241,12 @@ void Loop::notice_pause(std::optional<TimePoint> deadline) {
   controller_->service_paused(now - awake_at_);
 }
 
-void Loop::take_turn(std::vector<Input> inputs) {
+void Loop::take_turn(std::vector<Input>& inputs) {
   std::string problem = degraded();
-  if (!problem.empty() && store_.probe() && reload()) {
+  if (!problem.empty() && !is_lost_ && store_.probe() && reload()) {
     log::info("store.recovered");
+    unsaved_sessions_.clear();
+    outputs_.cut_all_sessions("the service can save its state again");
     const std::lock_guard lock(mutex_);
     degraded_.clear();
     problem.clear();
@@ -192,11 +256,13 @@ void Loop::take_turn(std::vector<Input> inputs) {
   controller_->set_now(clock_.now());
   for (Input& input : inputs) {
     if (input.from_node) {
-      if (problem.empty()) input.from_node(*controller_);
+      if (problem.empty())
+        input.from_node(*controller_);
+      else
+        take_unsaved(input);
     } else if (!problem.empty()) {
-      input.failed({ErrorCode::unavailable,
-                    "nothing can be written down now, so no new work is taken: " + problem,
-                    "free some space where the data folder lies; the service goes on by itself"});
+      input.failed({ErrorCode::unavailable, "the store is read-only, so no new work is taken: " + problem,
+                    degraded_hint()});
     } else {
       answers.push_back(input.work(*controller_));
       failed.push_back(std::move(input.failed));
@@ -205,14 +271,24 @@ void Loop::take_turn(std::vector<Input> inputs) {
   if (problem.empty()) finish_turn(answers, failed);
 }
 
+void Loop::take_unsaved(const Input& input) {
+  if (!input.unsaved) return;
+  std::optional<ToAgent> answer = input.unsaved(*controller_, unsaved_sessions_);
+  if (!answer) return;
+  Outputs outputs;
+  outputs.messages.emplace_back(input.session, std::move(*answer));
+  outputs_.carry_out(std::move(outputs), *controller_);
+}
+
 void Loop::finish_turn(const std::vector<std::function<void()>>& answers, const std::vector<Failed>& failed) {
   auto outputs = controller_->finish_turn();
   if (!outputs) {
     for (const Failed& notify : failed)
-      notify({ErrorCode::unavailable, "it could not be written down: " + outputs.error().what,
-              outputs.error().hint});
+      notify(
+          {ErrorCode::unavailable, "it could not be saved: " + outputs.error().what, outputs.error().hint});
     return recover(outputs.error());
   }
+  has_removals_ = has_removals_ || outputs->sources_changed;
   end_turn();  // before anybody hears of it: who then asks for a snapshot gets one of this turn
   outputs_.carry_out(std::move(*outputs), *controller_);
   for (const auto& answer : answers) answer();
@@ -221,6 +297,7 @@ void Loop::finish_turn(const std::vector<std::function<void()>>& answers, const 
 void Loop::end_turn() {
   const std::lock_guard lock(mutex_);
   ++turn_;
+  saved_ = controller_->saved();
 }
 
 void Loop::run_reads() {
@@ -238,6 +315,17 @@ void Loop::run_reads() {
   }
   const auto ended = Steady::now();
   reads_from_ = ended + turns_per_read * (ended - begun);
+}
+
+// What a large job leaves goes in steps, a tenth of the time at most, so that no turn waits for all of it.
+void Loop::remove_rows() {
+  const auto begun = Steady::now();
+  if (!has_removals_ || begun < remove_from_ || !degraded().empty()) return;
+  const auto more = store_.remove_some();
+  if (!more) log::warning("store.removal", {{"why", more.error().what}});
+  const auto ended = Steady::now();
+  has_removals_ = more.value_or(true);
+  remove_from_ = ended + (more ? turns_per_read * (ended - begun) : Steady::duration(probe_every));
 }
 
 std::optional<Loop::Read> Loop::next_read() {
@@ -270,9 +358,18 @@ void Loop::recover(const Error& error) {
   {
     const std::lock_guard lock(mutex_);
     degraded_ = error.what;
+    degraded_hint_ = error.hint;
   }
+  is_lost_ = error.code == ErrorCode::conflict;
   outputs_.cut_all_sessions("the service could not save its state");
   reload();  // for reads; where that fails too, the old object answers them until a probe succeeds
+}
+
+// Between turns too: who submits next should not be the one to find out.
+void Loop::look() {
+  if (Steady::now() < look_at_ || !degraded().empty()) return;
+  look_at_ = Steady::now() + look_every;
+  if (auto there = store_.look(); !there) recover(there.error());
 }
 
 // Also after a long time without a working store: nodes get their full grace period to connect again.

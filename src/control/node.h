@@ -19,8 +19,8 @@ struct Node {
   NodeRecord record;
   std::optional<SessionId> session;
   TimePoint heard_at{};
-  TimePoint judged_at{};  // when it is next looked at whether it was heard of (lease.h)
-  bool is_silent = false;  // missed heartbeats: it gets no new work until it is heard again
+  TimePoint judged_at{};           // when it is next looked at whether it was heard of (lease.h)
+  bool missed_heartbeats = false;  // it gets no new work until it is heard again
   TimePoint sent_at{};
   std::uint64_t received = 0;
   std::uint64_t sent = 0;

@@ -1,4 +1,4 @@
-// Nodes: how they join, what they know, how they are lost and come back.
+// Nodes: their state and capacity, orders to them, how they are lost, and how they are shown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,22 +7,17 @@
 #include "control/accounting.h"
 #include "control/attempts.h"
 #include "control/elastic.h"
-#include "control/evict.h"
 #include "control/gpus.h"
-#include "control/lease.h"
 #include "control/node_state.h"
 #include "control/nodes.h"
-#include "control/placing.h"
+#include "control/permit.h"
 #include "control/pools.h"
 #include "control/start_tasks.h"
 #include "control/wording.h"
 
 namespace slipway::control {
 
-static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hello);
-static void reconcile(Turn& turn, Node& node, const Hello& hello, bool same_instance);
-static void settle_with(Turn& turn, Node& node, const Hello& hello, const AttemptKey& key);
-static void settle_capacity(Turn& turn, Node& node, const Hello& hello);
+static void set_state(Turn& turn, Node& node, NodeState state, const std::string& reason);
 
 static NodeFacts facts_of(const State& state, const Node& node) {
   using StartTaskFact = NodeFacts::StartTask;
@@ -40,8 +35,10 @@ static NodeFacts facts_of(const State& state, const Node& node) {
   return facts;
 }
 
+NodeState fitness_of(const State& state, const Node& node) { return fitness(facts_of(state, node)); }
+
 bool is_usable(const State& state, const Node& node) {
-  return !node.is_silent && takes_work(facts_of(state, node));
+  return !node.missed_heartbeats && takes_work(facts_of(state, node));
 }
 
 void update_capacity(Turn& turn, Node& node) {
@@ -60,11 +57,15 @@ void update_capacity(Turn& turn, Node& node) {
   pool.changed = true;
 }
 
-void refresh_node(Turn& turn, Node& node, const std::string& reason) {
-  const NodeRecord& record = node.record;
-  const NodeState state = next(record.state, facts_of(turn.state, node));
+void advance(Turn& turn, Node& node, const NodeEvent& event, const std::string& reason) {
+  const std::optional<NodeState> state = next(node.record.state, event);
+  SLIPWAY_CHECK(state.has_value());
   update_capacity(turn, node);
-  if (state != record.state || !reason.empty()) set_state(turn, node, state, reason);
+  if (*state != node.record.state || !reason.empty()) set_state(turn, node, *state, reason);
+}
+
+void refresh_node(Turn& turn, Node& node, const std::string& reason) {
+  advance(turn, node, NodeChanged{fitness_of(turn.state, node)}, reason);
 }
 
 // Members are counted by state as they change: a pool may have 100,000, and its history asks at every change.
@@ -75,7 +76,7 @@ static void count_as(Turn& turn, Node& node, NodeState state) {
   node.record.state = state;
 }
 
-void set_state(Turn& turn, Node& node, NodeState state, const std::string& reason) {
+static void set_state(Turn& turn, Node& node, NodeState state, const std::string& reason) {
   constexpr std::size_t steps_max = 20;
   NodeRecord& record = node.record;
   const auto works = [](NodeState one) { return one == NodeState::idle || one == NodeState::busy; };
@@ -94,12 +95,6 @@ void set_state(Turn& turn, Node& node, NodeState state, const std::string& reaso
 
 Orders& orders_to(Turn& turn, const Node& node) { return turn.effects.orders[node.record.id]; }
 
-static const std::vector<StartOrder>& starts_ordered(const Turn& turn, const Node& node) {
-  static const std::vector<StartOrder> none;
-  const auto found = turn.effects.orders.find(node.record.id);
-  return found == turn.effects.orders.end() ? none : found->second.start;
-}
-
 static void send(Turn& turn, Node& node, Orders orders) {
   if (!node.session) return;  // its next Hello will bring both sides together
   orders.number = ++node.sent;
@@ -116,319 +111,6 @@ void send_all_orders(Turn& turn) {
   for (auto& [id, orders] : std::exchange(turn.effects.orders, {}))
     if (const auto found = turn.state.nodes.find(id); found != turn.state.nodes.end())
       send(turn, found->second, std::move(orders));
-}
-
-static void refuse(Turn& turn, SessionId session, std::string reason, bool final) {
-  turn.effects.outputs.messages.emplace_back(session, Refused{reason, final});
-  turn.effects.outputs.closed.emplace_back(session, std::move(reason));
-}
-
-// A node of this machine that is no longer wanted: it ends what it runs and goes. Should it need longer than
-// this connection lasts, its next Hello brings it here again.
-static void dismiss(Turn& turn, SessionId session, const Hello& hello) {
-  turn.effects.outputs.messages.emplace_back(
-      session, Welcome{NodeId{0}, turn.settings.heartbeat_max, 4 * turn.settings.heartbeat_max});
-  Orders orders;
-  orders.number = 1;
-  orders.quit = true;
-  for (const ProcessStarted& running : hello.running)
-    orders.stop.push_back({running.key, Duration(0), {}, {}});
-  for (const WorkKey& key : hello.waiting) orders.stop.push_back({key, Duration(0), {}, {}});
-  for (const Prepared& prepared : hello.prepared) orders.stop.push_back({prepared.key, Duration(0), {}, {}});
-  for (const ProcessEnded& ended : hello.ended) orders.forget.push_back(ended.key);
-  turn.effects.outputs.messages.emplace_back(session, std::move(orders));
-}
-
-void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& hello) {
-  if (turn.state.sessions.contains(session)) return;  // repeated: what it says is old by now
-  if (auto named = validate_name("node", hello.name); !named)
-    return refuse(turn, session, named.error().what, true);
-  Node* node = turn.state.find_node(caller.workspace, hello.name);
-  if (!node && hello.local) return dismiss(turn, session, hello);
-  std::string pool_name = node && hello.local ? node->record.pool : hello.pool;
-  if (pool_name.empty()) {
-    std::vector<std::string> known;
-    for (const auto& [key, pool] : turn.state.pools)
-      if (pool.record.workspace == caller.workspace) known.push_back(pool.record.name);
-    if (known.size() != 1)
-      return refuse(
-          turn, session,
-          known.empty()
-              ? "there is no pool to join; make one: slipway pool create NAME --nodes 0 --provisioner none"
-              : fmt::format("say which pool to join with --pool; there are {}", fmt::join(known, ", ")),
-          true);
-    pool_name = known.front();
-  }
-  const auto pool = turn.state.pools.find(caller.workspace + "/" + pool_name);
-  // Nobody joins a pool that goes; but a node of it comes back, after a restart, to end what it runs.
-  const bool belongs = node && node->record.pool == pool_name;
-  if (pool == turn.state.pools.end() || (pool->second.record.deleting && !belongs))
-    return refuse(turn, session, fmt::format("there is no pool {} to join", pool_name), true);
-  if (node && node->record.pool != pool_name)
-    return refuse(turn, session,
-                  fmt::format("a node called {} belongs to pool {}", hello.name, node->record.pool), true);
-  if (node && node->session && node->record.instance != hello.instance) {
-    // Alive a moment ago: a second agent with its name. Silent for a while: perhaps the same machine after a
-    // restart, which may try again until the old connection has timed out.
-    const bool alive = node->heard_at + 2 * heartbeat_of(turn, *node) > turn.now;
-    return refuse(turn, session,
-                  fmt::format("a node called {} is already connected, from {} ({})", hello.name,
-                              node->record.host, node->record.address),
-                  alive);
-  }
-  if (node && !hello.local && node->record.instance != hello.instance && is_leased(turn, *node))
-    return refuse(turn, session,
-                  fmt::format("processes of another instance of {} may still run: its lease ends in a few seconds",
-                              hello.name),
-                  false);
-  if (!node) {
-    NodeRecord record;
-    record.id = NodeId{++turn.state.node_last};
-    record.workspace = caller.workspace;
-    record.pool = pool_name;
-    record.name = hello.name;
-    record.instance = hello.instance;
-    record.created_at = turn.now;
-    record.total = {hello.total.cores, hello.total.memory, 0};
-    node = &add_node(turn, pool->first, pool->second, std::move(record));
-  }
-  welcome(turn, *node, session, hello);
-}
-
-static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hello) {
-  if (node.session) {
-    turn.state.sessions.erase(*node.session);
-    turn.effects.outputs.closed.emplace_back(*node.session, "the agent dialled again");
-  }
-  const bool same_instance = node.record.instance == hello.instance;
-  const bool was_away = node.record.state == NodeState::lost || node.record.state == NodeState::joining;
-  node.session = session;
-  turn.state.sessions[session] = node.record.id;
-  node.heard_at = turn.now;
-  node.is_silent = false;
-  node.received = node.sent = 0;
-  turn.effects.orders.erase(node.record.id);
-  node.cleaning.clear();
-  cancel_joins(turn, node);
-  node.record.instance = hello.instance;
-  if (node.record.local && node.record.address != hello.address) {
-    turn.state.addresses.erase(node.record.address);
-    turn.state.addresses.insert(hello.address);
-  }
-  node.record.address = hello.address;
-  node.record.host = hello.host;
-  node.record.local = hello.local;
-  node.record.shares_storage = hello.shares_storage;
-  node.record.notes = hello.notes;
-  node.engines = hello.engines;
-  node.record.cpu_limit = hello.cpu_limit;
-  node.record.cpu_limit_reason = hello.cpu_limit_reason;
-  node.record.total.cores = hello.total.cores;
-  node.record.total.memory = hello.total.memory;
-  update_gpus(turn, node, hello);
-  turn.effects.touch(node);
-  const Duration every = heartbeat_of(turn, node);
-  turn.effects.outputs.messages.emplace_back(session, Welcome{node.record.id, every, 4 * every});
-  watch_lease(turn, node);
-  interrupt_without_gpus(turn, node, hello.ended);
-  reconcile(turn, node, hello, same_instance);
-  interrupt_without_gpus(turn, node, {});  // gangs of which only a part has ended
-  settle_start_task(turn, node, hello);
-  if (!std::exchange(node.has_joined, true)) --turn.state.pool_of(node).coming;
-  if (was_away) remember(turn.state.pool_of(node), fmt::format("{} joined", node.record.name));
-  if (was_away)
-    record_event_in(turn, node.record.workspace, "node.joined",
-                    fmt::format("{} joined pool {} with {}", node.record.name, node.record.pool,
-                                describe(node.record.total)),
-                    node.record.name, node.record.pool);
-  if (was_away) count_as(turn, node, NodeState::gone);  // so that what follows is a change
-  refresh_node(
-      turn, node,
-      node.cleaning.empty() ? "" : fmt::format("it first ends {} old processes", node.cleaning.size()));
-  turn.effects.touch(node);
-  remove_node_if_empty(turn, node.record.id);
-}
-
-static bool holds(const Node& node, const WorkKey& key) {
-  const auto* attempt = std::get_if<AttemptKey>(&key);
-  return attempt && node.attempts.contains(*attempt);
-}
-
-// Of a gang that is not over; its own part may be.
-static bool is_part(const State& state, const Node& node, const WorkKey& key) {
-  const auto* of = std::get_if<AttemptKey>(&key);
-  const Attempt* attempt = of ? state.find_attempt(*of) : nullptr;
-  return attempt && !attempt->record.has_left(place_of(*attempt, node.record.id));
-}
-
-// Brings together what this node says it has and what we believe it has.
-static void reconcile(Turn& turn, Node& node, const Hello& hello, bool same_instance) {
-  const NodeId id = node.record.id;
-  if (!same_instance)
-    end_lost_processes(turn, id,
-                       fmt::format("node {} has a new instance and does not know of it", node.record.name));
-  const std::set<AttemptKey> ours = node.attempts;
-  const auto is_ours = [&](const WorkKey& key) {
-    const auto* attempt = std::get_if<AttemptKey>(&key);
-    return attempt && ours.contains(*attempt);
-  };
-  const auto prepares_ours = [&](const WorkKey& key) {  // what prepares an attempt that we wait for
-    const auto* preparation = std::get_if<PreparationRun>(&key);
-    if (!preparation || !ours.contains(preparation->of)) return false;
-    const Attempt* attempt = turn.state.find_attempt(preparation->of);
-    return attempt && attempt->phase == AttemptPhase::preparing;
-  };
-  for (const ProcessStarted& started : hello.running) {
-    if (is_start_task(started.key) || prepares_ours(started.key)) continue;
-    if (is_ours(started.key))
-      on_process_started(turn, started);
-    else
-      node.cleaning[started.key].insert(started.rank);
-  }
-  for (const WorkKey& key : hello.waiting)
-    if (!is_ours(key) && !is_start_task(key) && !prepares_ours(key)) node.cleaning[key];
-  for (const Prepared& prepared : hello.prepared) on_prepared(turn, node, prepared);
-  for (const ProcessEnded& ended : hello.ended) {
-    if (is_start_task(ended.key)) continue;
-    if (is_ours(ended.key))
-      on_process_ended(turn, id, ended);
-    else if (!is_part(turn.state, node, ended.key) && !node.cleaning.contains(ended.key))
-      orders_to(turn, node).forget.push_back(ended.key);
-  }
-  for (const auto& [key, ranks] : node.cleaning)
-    orders_to(turn, node).stop.push_back({key, Duration(0), {}, {}});
-  for (const AttemptKey& key : ours) settle_with(turn, node, hello, key);
-  settle_capacity(turn, node, hello);
-}
-
-// An attempt that we believe to be on this node: what the node did not speak of is lost, or was never heard
-// there.
-static void settle_with(Turn& turn, Node& node, const Hello& hello, const AttemptKey& key) {
-  Attempt* attempt = turn.state.find_attempt(key);
-  if (!attempt || !node.attempts.contains(key)) return;
-  if (!attempt->record.is_launched) {
-    const std::uint32_t place = place_of(*attempt, node.record.id);
-    if (attempt->is_stopping() || attempt->members[place].phase == MemberPhase::ready) return;
-    std::vector<PrepareOrder> orders = preparing_orders_of(turn, *attempt);
-    if (!turn.effects.store_problem) orders_to(turn, node).prepare.push_back(std::move(orders[place]));
-    return;
-  }
-  const bool waits =
-      std::find(hello.waiting.begin(), hello.waiting.end(), WorkKey(key)) != hello.waiting.end();
-  const auto reported = [&](std::uint32_t rank) {
-    const auto same = [&](const auto& one) { return one.key == WorkKey(key) && one.rank == rank; };
-    return std::any_of(hello.running.begin(), hello.running.end(), same) ||
-           std::any_of(hello.ended.begin(), hello.ended.end(), same);
-  };
-  std::vector<std::uint32_t> gone, unheard;
-  for (std::uint32_t rank = 0; rank < attempt->processes.size() && !waits; ++rank) {
-    const Process& process = attempt->processes[rank];
-    if (attempt->record.nodes[process.node] != node.record.id || process.state == Process::State::ended ||
-        reported(rank))
-      continue;
-    (process.state == Process::State::running ? gone : unheard).push_back(rank);
-  }
-  const std::uint32_t place = place_of(*attempt, node.record.id);
-  if (!gone.empty())
-    lose_part(turn, *attempt, place, EndReason::node_lost,
-              fmt::format("node {} no longer knows rank {}", node.record.name, gone.front()));
-  const auto spec = spec_of(turn, key.task.job, key.task.group);
-  if (!spec) {
-    turn.effects.store_problem = spec.error();
-    return;
-  }
-  if (attempt->is_stopping() || attempt->record.has_left(place)) {  // what has not begun never will
-    orders_to(turn, node)
-        .stop.push_back(stop_order(turn, *attempt, **spec));  // an earlier one may have been lost
-    gone.insert(gone.end(), unheard.begin(), unheard.end());
-  } else if (const auto& ordered = starts_ordered(turn, node);
-             !unheard.empty() && std::none_of(ordered.begin(), ordered.end(), [&](const StartOrder& order) {
-               return order.key == WorkKey(key);
-             })) {
-    // The order was lost on the way. Sent again, it waits there until there is room.
-    std::vector<StartOrder> orders = orders_of(turn, *attempt);
-    if (turn.effects.store_problem) return;
-    StartOrder& order = orders[place];
-    order.behind = true;
-    orders_to(turn, node).start.push_back(std::move(order));
-  } else if ((*spec)->framework_elastic) {  // it may not have heard who came and went meanwhile
-    send_hosts(turn, *attempt, **spec, node);
-  }
-  for (const std::uint32_t rank : gone)
-    if (Attempt* live = turn.state.find_attempt(key)) process_is_gone(turn, *live, rank, turn.now);
-}
-
-// Which attempts hold room, anew from what the node said: first what has begun there, then what waits in the
-// node's own order, then what is sent again now.
-static void settle_capacity(Turn& turn, Node& node, const Hello& hello) {
-  sched::Capacity& capacity = turn.state.pool_of(node).capacity;
-  node.used = {};
-  node.prefetched.clear();
-  capacity.clear_ends(node.record.id);
-  for (const AttemptKey& key : node.attempts) {
-    Attempt& attempt = *turn.state.find_attempt(key);
-    const std::uint32_t place = place_of(attempt, node.record.id);
-    Member& member = attempt.members[place];
-    const bool has_started =
-        std::any_of(attempt.processes.begin(), attempt.processes.end(), [&](const Process& process) {
-          return process.node == place && process.state != Process::State::sent;
-        });
-    if (attempt.record.is_launched) member.phase = has_started ? MemberPhase::ready : MemberPhase::prefetched;
-    if (member.holds_capacity()) {
-      node.used = node.used + member.granted;
-      if (const auto end = known_end(turn, attempt, place)) capacity.add_end(node.record.id, *end);
-    }
-    meter(turn, attempt, place);
-  }
-  const auto add_prefetched = [&](const WorkKey& key) {
-    const auto* attempt = std::get_if<AttemptKey>(&key);
-    if (attempt && node.attempts.contains(*attempt) &&
-        member_of(*turn.state.find_attempt(*attempt), node.record.id).phase == MemberPhase::prefetched)
-      node.prefetched.push_back(*attempt);
-  };
-  for (const WorkKey& key : hello.waiting) add_prefetched(key);
-  for (const StartOrder& order : starts_ordered(turn, node)) add_prefetched(order.key);
-  start_prefetched(turn, node);
-}
-
-void on_report(Turn& turn, SessionId session, const Report& report) {
-  const auto found = turn.state.sessions.find(session);
-  if (found == turn.state.sessions.end()) return;  // of a session that was replaced
-  Node& node = turn.state.nodes.at(found->second);
-  on_heard(turn, node);
-  if (report.number <= node.received) return;
-  if (report.number != node.received + 1) {
-    turn.effects.outputs.closed.emplace_back(session, "a message was lost on the way");
-    on_disconnect(turn, session);
-    return;
-  }
-  node.received = report.number;
-  // A node that is alive says something at every heartbeat; the answers are ours, so no timer is needed.
-  if (node.sent_at + heartbeat_of(turn, node) / 2 <= turn.now) orders_to(turn, node);
-  if (report.use) node.use = *report.use;
-  const NodeId id = node.record.id;
-  for (const Prepared& prepared : report.prepared) on_prepared(turn, node, prepared);
-  for (const ProcessStarted& started : report.started)
-    if (holds(node, started.key)) on_process_started(turn, started);
-  for (const auto& [key, is_stalled] : report.silent)
-    if (holds(node, key)) on_stall(turn, id, std::get<AttemptKey>(key), is_stalled);
-  for (const ProcessEnded& ended : report.ended) {
-    if (is_start_task(ended.key)) {
-      on_start_task_ended(turn, node, ended);
-    } else if (holds(node, ended.key)) {
-      on_process_ended(turn, id, ended);
-    } else if (const auto old = node.cleaning.find(ended.key); old != node.cleaning.end()) {
-      old->second.erase(ended.rank);
-      if (!old->second.empty()) continue;
-      orders_to(turn, node).forget.push_back(ended.key);
-      node.cleaning.erase(old);
-      if (node.cleaning.empty()) refresh_node(turn, node);
-    } else if (!is_part(turn.state, node, ended.key)) {
-      orders_to(turn, node)
-          .forget.push_back(ended.key);  // a late report of an attempt that is over: nothing follows from it
-    }
-  }
-  remove_node_if_empty(turn, id);
 }
 
 void on_disconnect(Turn& turn, SessionId session) {
@@ -450,7 +132,7 @@ void lose_node(Turn& turn, Node& node, const std::string& why) {
   }
   node.cleaning.clear();
   cancel_joins(turn, node);
-  set_state(turn, node, NodeState::lost, why);
+  advance(turn, node, NodeDeclaredLost{}, why);
   remember(turn.state.pool_of(node), fmt::format("{} was lost: {}", node.record.name, why));
   record_event_in(turn, node.record.workspace, "node.lost",
                   fmt::format("{} is lost: {}", node.record.name, why), node.record.name, node.record.pool);
@@ -465,9 +147,18 @@ void on_node_lost(Turn& turn, const Caller& caller, const std::string& name, con
     lose_node(turn, *node, why);
 }
 
-Result<NodeView> drain_node(Turn& turn, const Caller& caller, const std::string& name, bool drained) {
+Result<Node*> find_node_for(Turn& turn, const Caller& caller, const Access& access, const std::string& name) {
   Node* node = turn.state.find_node(caller.workspace, name);
   if (!node) return fail(no_node(name));
+  if (auto may = permit(caller, access, "node " + name, turn.state.pool_of(*node).record.owner); !may)
+    return fail(may.error());
+  return node;
+}
+
+Result<NodeView> drain_node(Turn& turn, const Caller& caller, const std::string& name, bool drained) {
+  const Result<Node*> found = find_node_for(turn, caller, {Object::node, Verb::update}, name);
+  if (!found) return fail(found.error());
+  Node* node = *found;
   if (node->record.drained != drained) {
     node->record.drained = drained;
     record_event_in(turn, caller.workspace, drained ? "node.draining" : "node.resumed",
@@ -514,11 +205,18 @@ NodeView node_view(const State& state, const Node& node) {
       view.running.push_back(fmt::format("{}/{}", to_string(key.task.job), name_of(job->second, key.task)));
   return view;
 }
+
+// A node of another machine that is not connected may never be again: what runs there ends with its lease,
+// and stays on record for the next service.
 void quit_if_stopped(Turn& turn) {
   if (!turn.state.stopping || turn.state.quit_sent) return;
+  const auto is_awaited = [&](const Node& node) {
+    const bool is_connected = node.session && !node.missed_heartbeats;
+    if (!node.attempts.empty() && (is_connected || node.record.local)) return true;
+    return turn.now < turn.state.stop_by && !is_connected && (node.record.local || !node.attempts.empty());
+  };
   for (const auto& [id, node] : turn.state.nodes)
-    if (!node.attempts.empty() || (node.record.local && !node.session && turn.now < turn.state.stop_by))
-      return;
+    if (is_awaited(node)) return;
   turn.state.quit_sent = true;
   for (auto& [id, node] : turn.state.nodes)
     if (node.record.local && node.session) orders_to(turn, node).quit = true;

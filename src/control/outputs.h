@@ -1,5 +1,5 @@
 #pragma once
-// What a turn of the controller wants done once its changes are written down.
+// What a turn of the controller wants done once its changes are saved.
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,12 +12,16 @@ namespace slipway::control {
 struct Outputs {
   std::vector<std::pair<SessionId, ToAgent>> messages;
   std::vector<std::pair<SessionId, std::string>> closed;  // sessions to cut, and why
+  std::vector<std::pair<SessionId, std::string>> keyed;   // sessions whose credential is now this token
+  std::vector<TokenRecord> tokens;                        // made or changed
+  std::vector<std::string> tokens_removed;                // their ids: what they opened is closed
   std::vector<EventRecord> events;                        // for those who watch
-  std::vector<std::string> folders_removed;               // of deleted jobs, under the data folder
-  bool local_nodes_changed = false;                       // ask local_nodes() again
-  std::vector<std::pair<std::string, std::string>> agents_stuck;  // of this machine, by workspace: to start again
+  std::vector<std::string> folders_removed;  // to delete, under the data folder; told by folder_is_removed()
+  bool local_nodes_changed = false;          // ask local_nodes() again
+  std::vector<std::pair<std::string, std::string>>
+      agents_stuck;           // of this machine, by workspace: to start again
   bool judges_nodes = false;  // a node is due to be given up: say when everything it may have sent was read
-  bool sources_changed = false;                           // a job went: some stored code may be unused
+  bool sources_changed = false;  // a job went: some stored code may be unused
 };
 
 }  // namespace slipway::control

@@ -12,6 +12,7 @@
 #include "control/jobs.h"
 #include "control/lease.h"
 #include "control/nodes.h"
+#include "control/permit.h"
 #include "control/placing.h"
 #include "control/scale.h"
 #include "control/task_state.h"
@@ -230,6 +231,7 @@ launch::Placement placement_of(Turn& turn, const Attempt& attempt, const TaskSpe
   Job& job = turn.state.jobs.at(key.task.job);
   launch::Placement placement{
       key, job.record.workspace, name_of(job, key.task), job.record.source, {}, attempt.record.secret, {}};
+  placement.run_as = run_as_of(turn.settings, job.record.workspace, job.record.submitted_by);
   for (const NodeId id : attempt.record.nodes)  // one whose part is over may be gone
     if (const auto node = turn.state.nodes.find(id); node != turn.state.nodes.end()) {
       placement.cpu_limit = cores_off_reason(turn.state.pool_of(job).record, node->second.record).empty();

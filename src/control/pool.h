@@ -49,7 +49,7 @@ struct Pool {
   std::vector<std::string> news;            // of this turn, for its history
   UsageMeter usage;
   bool usage_changed = false;
-  std::set<sched::UserId> users_changed;          // whose use is to be written down
+  std::set<sched::UserId> users_changed;          // whose use is to be saved
   std::map<sched::UserId, TimePoint> used_until;  // of what was loaded
 };
 

@@ -1,4 +1,5 @@
-// Pools: made, changed, deleted, and what is said of them. How they get their nodes is in resize.cpp.
+// Pools: created, changed and deleted. How they get their nodes is in resize.cpp, how they are shown in
+// pool_views.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "control/gpus.h"
 #include "control/jobs.h"
 #include "control/nodes.h"
+#include "control/permit.h"
 #include "control/pools.h"
 #include "control/resize_state.h"
 #include "control/scale.h"
@@ -25,11 +27,46 @@ Result<void> check_machine(const PoolRecord& pool, const Resources& machine) {
       pool.target.total(), pool.autoscale.by == ScaleBy::demand ? pool.autoscale.max : std::uint32_t{0});
   const std::uint64_t cores = pool.per_node.cores * nodes;
   const Bytes memory = pool.per_node.memory * nodes;
-  if (cores <= machine.cores && memory <= machine.memory) return {};
-  return fail(ErrorCode::invalid,
-              fmt::format("pool {} would need {:g} cores and {} for {} nodes; this machine has {}", pool.name,
-                          static_cast<double>(cores) / 1000, format_bytes(memory), nodes, describe(machine)),
-              "ask for fewer or smaller nodes, or add --overcommit to share the machine's cores among them");
+  if (cores > machine.cores || memory > machine.memory)
+    return fail(
+        ErrorCode::invalid,
+        fmt::format("pool {} would need {:g} cores and {} for {}; this machine has {}", pool.name,
+                    static_cast<double>(cores) / 1000, format_bytes(memory), plural(nodes, "node"),
+                    describe(machine)),
+        "ask for fewer or smaller nodes, or add --overcommit to share the machine's cores among them");
+  return {};
+}
+
+std::uint64_t cores_promised(const PoolRecord& pool) {
+  return std::uint64_t{pool.per_node.cores} * pool.target.dedicated;
+}
+
+// Dedicated nodes of different pools may not promise the same cores either. Low-priority ones are evicted for
+// them, and a pool that does not grow takes nothing from others. Memory is not looked at: unless a pool says
+// otherwise, its nodes may use all of it.
+Result<void> check_beside_others(const State& state, const PoolRecord& pool, const Resources& machine) {
+  const std::uint64_t own = cores_promised(pool);
+  if (pool.provisioner != "local" || pool.overcommit || own == 0) return {};
+  std::uint64_t others = 0;
+  std::vector<std::string> names;
+  for (const auto& [key, other] : state.pools) {
+    const PoolRecord& record = other.record;
+    if (record.workspace == pool.workspace && record.name == pool.name) {
+      if (own <= cores_promised(record)) return {};
+      continue;
+    }
+    const bool counts = record.provisioner == "local" && !record.overcommit && !record.deleting;
+    if (!counts || cores_promised(record) == 0) continue;
+    others += cores_promised(record);
+    names.push_back(record.workspace == pool.workspace ? record.name : "one of another workspace");
+  }
+  if (own + others <= machine.cores) return {};
+  return fail(
+      ErrorCode::invalid,
+      fmt::format("pool {} would need {:g} cores, and other pools have {:g} ({}); this machine has {:g}",
+                  pool.name, static_cast<double>(own) / 1000, static_cast<double>(others) / 1000,
+                  fmt::join(names, ", "), machine.cores / 1000.0),
+      "shrink them, ask for less, or add --overcommit to share the machine's cores among all");
 }
 
 Result<void> check_bounds(const PoolRecord& pool) {
@@ -114,7 +151,36 @@ static Result<void> complete_pool(const Turn& turn, PoolRecord& pool, const Pool
       pool.target.low_priority = std::min(pool.target.low_priority, scale.max - pool.target.dedicated);
     }
   }
-  return check_machine(pool, turn.settings.machine.total);
+  const Resources& machine = turn.settings.machine.total;
+  if (auto sound = check_machine(pool, machine); !sound) return sound;
+  return check_beside_others(turn.state, pool, machine);
+}
+
+const Pool* default_pool(const State& state, const std::string& workspace) {
+  const Pool* first = nullptr;
+  for (auto at = state.pools.lower_bound(workspace + "/");
+       at != state.pools.end() && at->second.record.workspace == workspace; ++at) {
+    const PoolRecord& record = at->second.record;
+    if (record.deleting) continue;
+    if (record.is_default) return &at->second;
+    if (!first || record.created_at < first->record.created_at) first = &at->second;
+  }
+  return first;
+}
+
+// One of a workspace at most is chosen.
+static void set_default(Turn& turn, Pool& pool, const PoolRequest& request) {
+  if (!request.is_default) return;
+  pool.record.is_default = *request.is_default;
+  if (!pool.record.is_default) return;
+  for (auto& [key, other] : turn.state.pools) {
+    if (&other == &pool || !other.record.is_default || other.record.workspace != pool.record.workspace)
+      continue;
+    other.record.is_default = false;
+    turn.effects.touch(other);
+  }
+  record_event_in(turn, pool.record.workspace, "pool.default",
+                  fmt::format("jobs that name no pool run in {}", pool.record.name), {}, pool.record.name);
 }
 
 Result<PoolView> create_pool(Turn& turn, const Caller& caller, const PoolRequest& request) {
@@ -123,9 +189,13 @@ Result<PoolView> create_pool(Turn& turn, const Caller& caller, const PoolRequest
   if (turn.state.pools.contains(key))
     return fail(ErrorCode::conflict, fmt::format("pool {} exists already", request.name),
                 fmt::format("slipway pool show {}, or choose another name", request.name));
+  if (request.start_task || request.mounts)
+    if (auto may = may_run(turn.settings, caller, request.mounts.value_or(std::vector<Mount>())); !may)
+      return fail(may.error());
   PoolRecord record;
   record.workspace = caller.workspace;
   record.name = request.name;
+  record.owner = caller.name;
   record.provisioner = request.provisioner.empty() ? "local" : request.provisioner;
   if (record.provisioner != "local" && record.provisioner != "none")
     return fail(ErrorCode::invalid, fmt::format("there is no provisioner '{}'", record.provisioner),
@@ -158,6 +228,7 @@ Result<PoolView> create_pool(Turn& turn, const Caller& caller, const PoolRequest
   record.resize.since = turn.now;
   Pool& pool = turn.state.pools[key];
   pool.record = std::move(record);
+  set_default(turn, pool, request);
   set_policy(turn, pool);
   begin_watching(turn, key, pool);
   turn.effects.touch(pool);
@@ -175,6 +246,8 @@ Result<PoolView> resize_pool(Turn& turn, const Caller& caller, const std::string
   const auto found = turn.state.pools.find(key);
   if (found == turn.state.pools.end()) return fail(no_pool(name));
   Pool& pool = found->second;
+  if (auto may = permit(caller, {Object::pool, Verb::update}, "pool " + name, pool.record.owner); !may)
+    return fail(may.error());
   if (request.cores_per_node || request.memory_per_node || request.gpus_per_node ||
       !request.provisioner.empty() || (!request.name.empty() && request.name != name))
     return fail(ErrorCode::invalid,
@@ -206,6 +279,7 @@ Result<PoolView> resize_pool(Turn& turn, const Caller& caller, const std::string
   const bool changed = record.target != pool.record.target;
   pool.record = std::move(record);
   if (request.start_task) pool.start_failures = 0;  // it is another one
+  set_default(turn, pool, request);
   set_policy(turn, pool);
   begin_watching(turn, key, pool);
   turn.effects.touch(pool);
@@ -234,6 +308,8 @@ Result<PoolView> stop_resize(Turn& turn, const Caller& caller, const std::string
   const auto found = turn.state.pools.find(key);
   if (found == turn.state.pools.end()) return fail(no_pool(name));
   Pool& pool = found->second;
+  if (auto may = permit(caller, {Object::pool, Verb::update}, "pool " + name, pool.record.owner); !may)
+    return fail(may.error());
   if (!next(pool.record.resize.state, ResizeStopped{}))
     return fail(ErrorCode::conflict, fmt::format("pool {} is not being resized", name),
                 "there is nothing to stop");
@@ -266,9 +342,28 @@ Result<PoolView> stop_resize(Turn& turn, const Caller& caller, const std::string
   return pool_view(turn, pool);
 }
 
+// With the jobs it would end: all of them or none, for a turn is not undone.
+Result<void> may_delete_pool(const State& state, const Caller& caller, const std::string& name) {
+  const auto found = state.pools.find(caller.workspace + "/" + name);
+  if (found == state.pools.end()) return fail(no_pool(name));
+  if (auto may = permit(caller, {Object::pool, Verb::remove}, "pool " + name, found->second.record.owner);
+      !may)
+    return may;
+  for (const auto& [id, job] : state.jobs) {
+    const JobRecord& record = job.record;
+    if (record.pool != name || record.workspace != caller.workspace || is_terminal(record.state)) continue;
+    const std::string what = fmt::format("{}, which is in pool {},", to_string(id), name);
+    if (auto may = permit(caller, {Object::job, Verb::remove}, what, record.submitted_by); !may) return may;
+  }
+  return {};
+}
+
 Result<void> delete_pool(Turn& turn, const Caller& caller, const std::string& name, bool force) {
   const auto found = turn.state.pools.find(caller.workspace + "/" + name);
   if (found == turn.state.pools.end()) return fail(no_pool(name));
+  if (auto may = permit(caller, {Object::pool, Verb::remove}, "pool " + name, found->second.record.owner);
+      !may)
+    return may;
   std::vector<JobId> jobs;
   std::vector<std::string> named;
   std::uint64_t running = 0;
@@ -276,17 +371,18 @@ Result<void> delete_pool(Turn& turn, const Caller& caller, const std::string& na
     if (job.record.pool != name || job.record.workspace != caller.workspace || is_terminal(job.record.state))
       continue;
     jobs.push_back(id);
-    running += job.record.counts.active;
+    running += job.record.state == JobState::running;
     if (named.size() < 5) named.push_back(to_string(id));
   }
   const std::string listed = fmt::format("{}{}", fmt::join(named, ", "), jobs.size() > 5 ? ", …" : "");
   if (!jobs.empty() && !force)
     return fail(ErrorCode::conflict,
-                fmt::format("pool {} still has {} job{} that have not ended ({} tasks run): {}", name,
-                            jobs.size(), jobs.size() == 1 ? "" : "s", running, listed),
+                fmt::format("pool {} still has {} ({} running): {}", name,
+                            plural(jobs.size(), "unfinished job"), running, listed),
                 fmt::format("wait for them, cancel them (slipway job cancel {}), or stop them all: slipway "
                             "pool delete {} --force",
                             named.front(), name));
+  if (auto may = may_delete_pool(turn.state, caller, name); !may) return may;
   for (const JobId id : jobs)
     if (auto cancelled =
             on_cancel(turn, caller, id, fmt::format("pool {} was deleted by {}", name, caller.name));
@@ -329,89 +425,8 @@ void remove_pool_if_empty(Turn& turn, const std::string& key) {
     return one.workspace == record.workspace && one.pool == record.name;
   };
   std::erase_if(turn.effects.changes.pools, of_it);
-  std::erase_if(turn.effects.changes.moments, about_it);
+  std::erase_if(turn.effects.changes.pool_history, about_it);
   std::erase_if(turn.effects.changes.samples, about_it);
-}
-
-Result<PoolView> show_pool(const Turn& turn, const Caller& caller, const std::string& name) {
-  const auto found = turn.state.pools.find(caller.workspace + "/" + name);
-  if (found == turn.state.pools.end()) return fail(no_pool(name));
-  return pool_view(turn, found->second);
-}
-
-std::vector<PoolView> list_pools(const Turn& turn, const Caller& caller) {
-  std::vector<PoolView> views;
-  for (const auto& [key, pool] : turn.state.pools)
-    if (pool.record.workspace == caller.workspace) views.push_back(pool_view(turn, pool));
-  return views;
-}
-
-std::map<NodeState, std::uint32_t> states_of(const Pool& pool) {
-  std::map<NodeState, std::uint32_t> states = pool.states;
-  std::erase_if(states, [](const auto& entry) { return entry.second == 0; });
-  return states;
-}
-
-PoolView pool_view(const Turn& turn, const Pool& pool) {
-  PoolView view{pool.record, states_of(pool), {}, pool.present};
-  const std::uint64_t cores = std::uint64_t{pool.record.per_node.cores} * pool.record.target.total();
-  if (pool.record.provisioner == "local" && pool.record.overcommit &&
-      cores > turn.settings.machine.total.cores)
-    view.notes.push_back(fmt::format("overcommitted: its nodes promise {:g} cores, the machine has {:g}",
-                                     static_cast<double>(cores) / 1000,
-                                     turn.settings.machine.total.cores / 1000.0));
-  std::uint64_t all = 0;
-  for (const auto& [key, other] : turn.state.pools)
-    if (other.record.provisioner == "local")
-      all += std::uint64_t{other.record.per_node.cores} * other.record.target.total();
-  if (pool.record.provisioner == "local" && all > cores && all > turn.settings.machine.total.cores)
-    view.notes.push_back(fmt::format(
-        "shares this machine with other pools: together they promise {:g} cores, the machine has {:g}",
-        static_cast<double>(all) / 1000, turn.settings.machine.total.cores / 1000.0));
-  const auto lacking = std::count_if(pool.members.begin(), pool.members.end(), [&](NodeId id) {
-    const NodeRecord& node = turn.state.nodes.at(id).record;
-    return node.local && node.total.gpus < pool.record.per_node.gpus;
-  });
-  if (lacking > 0)
-    view.notes.push_back(
-        fmt::format("{} of its nodes have fewer than {} GPUs: this machine has {} for all pools", lacking,
-                    pool.record.per_node.gpus, turn.settings.machine.total.gpus));
-  if (pool.reservation)
-    view.notes.push_back(fmt::format("{} nodes are kept for {}, which has waited long",
-                                     pool.reservation->nodes.size(), to_string(pool.reservation->key.job)));
-  if (pool.record.deleting) view.notes.emplace_back("it is being deleted");
-  return view;
-}
-
-void remember(Pool& pool, std::string reason) { pool.news.push_back(std::move(reason)); }
-
-// One line a turn: what happens at once is one thing.
-static void write_line(Turn& turn, Pool& pool) {
-  constexpr std::size_t said_max = 4;
-  PoolMoment moment;
-  moment.time = turn.now;
-  moment.workspace = pool.record.workspace;
-  moment.pool = pool.record.name;
-  moment.target = pool.record.target;
-  moment.present = pool.present;
-  moment.nodes = states_of(pool);
-  for (std::size_t i = 0; i < std::min(pool.news.size(), said_max); ++i)
-    moment.reason += (i == 0 ? "" : "; ") + pool.news[i];
-  if (pool.news.size() > said_max) moment.reason += fmt::format("; and {} more", pool.news.size() - said_max);
-  pool.news.clear();
-  turn.effects.changes.moments.push_back(std::move(moment));
-}
-
-void write_history(Turn& turn) {
-  for (auto& [key, pool] : turn.state.pools)
-    if (!pool.news.empty()) write_line(turn, pool);
-}
-
-std::vector<NodeRecord> local_nodes(const State& state) {
-  std::vector<NodeRecord> records;
-  for (const auto& [id, node] : state.nodes)
-    if (node.record.local) records.push_back(node.record);
-  return records;
 }
 
 void begin_stop(Turn& turn) {

@@ -14,11 +14,15 @@ Result<PoolView> create_pool(Turn& turn, const Caller& caller, const PoolRequest
 Result<PoolView> resize_pool(Turn& turn, const Caller& caller, const std::string& name,
                              const PoolRequest& request);
 Result<PoolView> stop_resize(Turn& turn, const Caller& caller, const std::string& name);
+Result<void> may_delete_pool(const State& state, const Caller& caller, const std::string& name);
 Result<void> delete_pool(Turn& turn, const Caller& caller, const std::string& name, bool force = false);
 // A pool that is being deleted goes with its last job: until then their tasks need its queue.
 void remove_pool_if_empty(Turn& turn, const std::string& key);
 Result<PoolView> show_pool(const Turn& turn, const Caller& caller, const std::string& name);
 std::vector<PoolView> list_pools(const Turn& turn, const Caller& caller);
+// Where jobs of a workspace run that name no pool: the one that was chosen for it, else the first that was
+// made. nullptr: it has none.
+const Pool* default_pool(const State& state, const std::string& workspace);
 PoolView pool_view(const Turn& turn, const Pool& pool);
 std::map<NodeState, std::uint32_t> states_of(const Pool& pool);
 void remember(Pool& pool, std::string reason);

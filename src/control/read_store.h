@@ -18,13 +18,17 @@
 namespace slipway::control {
 
 struct JobQuery {
+  static constexpr std::size_t tags_max = 8;
+
   std::string workspace;
   std::optional<JobState> state;
   std::string name;             // exact; empty: any
   std::optional<JobId> before;  // newest first, from below this one
   std::uint32_t limit = 100;
-  std::pair<std::string, std::string> tag = {};  // only jobs with this one; oldest first. Empty: any
-  std::optional<JobId> after = {};               // with a tag: from above this one
+  Tags tags = {};                   // only jobs with all of these
+  std::optional<JobId> after = {};  // oldest first, from above this one; `before` is not looked at
+  std::string pool = {};            // exact; empty: any
+  std::string user = {};            // who submitted it; empty: anybody
 };
 struct TaskQuery {
   std::optional<TaskState> state;
@@ -54,7 +58,7 @@ class ReadStore {
                                                       const std::string& value) = 0;
   // As it was submitted; of its tasks only the first `tasks_max`.
   virtual Result<JobSpec> job_spec(JobId job, std::uint32_t tasks_max) = 0;
-  virtual Result<UsageMeter> job_usage(JobId job) = 0;     // nothing spent where nothing was written down
+  virtual Result<UsageMeter> job_usage(JobId job) = 0;     // nothing spent where nothing was saved
   virtual Result<std::vector<std::string>> sources() = 0;  // manifests of all jobs on record
   virtual Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(
       const std::string& workspace) = 0;
@@ -77,9 +81,12 @@ class ReadStore {
 
   // -- events, pools, folders, datastores
   virtual Result<std::vector<EventRecord>> events(const EventQuery& query) = 0;
+  // Those that were deleted and whose names no pool has since, the last deleted first.
+  virtual Result<std::vector<PoolRecord>> deleted_pools(const std::string& workspace) = 0;
   // The last `limit` lines, oldest first.
-  virtual Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
-                                                       std::uint32_t limit) = 0;
+  virtual Result<std::vector<PoolHistoryEntry>> pool_history(const std::string& workspace,
+                                                             const std::string& pool,
+                                                             std::uint32_t limit) = 0;
   virtual Result<std::optional<FolderRecord>> folder(const std::string& workspace,
                                                      const std::string& path) = 0;
   // Those whose path begins with `prefix`, in order.

@@ -1,8 +1,8 @@
 // How a pool gets as many nodes as it should have: nodes come, and go by the rule the pool has for that.
 //
 // settle_pool() looks at what is there and does the next step; it is called whenever something changed that
-// could let it. Dedicated nodes always come: where the machine is full, low-priority ones make room for them.
-// Low-priority nodes come while there is room, and again when there is.
+// could let it. Dedicated nodes always come: where the machine is full, low-priority ones are evicted for
+// them. Low-priority nodes come while there is capacity, and again when there is.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +12,11 @@
 
 #include "control/accounting.h"
 #include "control/attempts.h"
+#include "control/catalog.h"
 #include "control/elastic.h"
 #include "control/evict.h"
 #include "control/gpus.h"
+#include "control/node_keys.h"
 #include "control/nodes.h"
 #include "control/pools.h"
 #include "control/resize_state.h"
@@ -63,8 +65,7 @@ static void add_local_node(Turn& turn, const std::string& key, Pool& pool, bool 
   assign_gpus(turn, record, pool.record.per_node.gpus);
   record.created_at = record.changed_at = turn.now;
   Node& node = add_node(turn, key, pool, std::move(record));
-  set_state(turn, node, NodeState::joining, "its agent is being started");
-  update_capacity(turn, node);
+  advance(turn, node, AgentStarting{}, "its agent is being started");
   turn.effects.outputs.local_nodes_changed = true;
 }
 
@@ -101,6 +102,7 @@ static void forget_node(Turn& turn, NodeId id) {
   --pool.states[record.state];
   pool.coming -= !node.has_joined;
   pool.present.of(record.low_priority) -= !record.leaving;
+  forget_key(turn, record);
   turn.state.node_names.erase({record.workspace, record.name});
   if (record.local) {
     turn.state.addresses.erase(record.address);
@@ -111,8 +113,7 @@ static void forget_node(Turn& turn, NodeId id) {
     release_machine_gpus(turn.state, record);
     turn.effects.outputs.local_nodes_changed = true;
   }
-  if (record.start.attempt > 0)
-    turn.effects.outputs.folders_removed.push_back(node_folder(record.workspace, record.name, id));
+  if (record.start.attempt > 0) remove_files(turn, node_folder(record.workspace, record.name, id));
   turn.effects.changes.nodes_removed.push_back(id);
   turn.effects.dirty_nodes.erase(id);
   turn.state.nodes.erase(id);
@@ -128,7 +129,8 @@ void leave_pool(Turn& turn, Node& node, Deallocation rule, const std::string& wh
     for (const AttemptKey& key : keys)
       if (Attempt* attempt = turn.state.find_attempt(key))
         lose_part(turn, *attempt, place_of(*attempt, id), EndReason::evicted, why);
-    // One that is not connected gets the order when it is, or is given up with its lease: its processes may run.
+    // One that is not connected gets the order when it is, or is given up with its lease: its processes may
+    // run.
     if (!node.has_joined || node.record.state == NodeState::lost) end_lost_processes(turn, id, why);
   }
   cancel_joins(turn, node);  // no gang waits for it
@@ -150,7 +152,7 @@ void begin_resize(Turn& turn, const std::string& key, Pool& pool, Deallocation r
   remember(pool, why);
 }
 
-// Whether a node of this pool would find room on this machine, beside what all pools have there.
+// Whether a node of this pool would find capacity on this machine, beside what all pools have there.
 static bool machine_has_capacity(const Turn& turn, const Pool& pool) {
   return pool.record.overcommit ||
          (turn.state.machine_taken.cores + pool.record.per_node.cores <= turn.settings.machine.total.cores &&
@@ -266,7 +268,7 @@ void on_resize_timeout(Turn& turn, Pool& pool) {
                            : fmt::format("{} still runs {} tasks", node.record.name, node.attempts.size()));
   }
   if (pool.present.dedicated < pool.record.target.dedicated)
-    late.push_back(fmt::format("{} dedicated nodes wait for room on this machine",
+    late.push_back(fmt::format("{} dedicated nodes wait for free capacity on this machine",
                                pool.record.target.dedicated - pool.present.dedicated));
   advance(resize.state, ResizeTimedOut{});
   resize.errors.push_back(

@@ -35,10 +35,16 @@ static bool was_up(const Node& node) {
 }
 
 void restore(Turn& turn, Loaded loaded) {
+  turn.state.saved = std::move(loaded.saved);
+  turn.state.turn_key = std::move(loaded.turn_key);
   turn.state.job_last = loaded.job_last;
   turn.state.node_last = loaded.node_last;
   turn.state.event_last = loaded.event_last;
   turn.state.tokens = std::move(loaded.tokens);
+  for (std::string& folder : loaded.removals) {
+    turn.effects.outputs.folders_removed.push_back(folder);
+    turn.state.removals.insert(std::move(folder));
+  }
   for (PoolRecord& record : loaded.pools) {
     const std::string key = record.workspace + "/" + record.name;
     record.resize.since = std::min(record.resize.since, turn.now);  // the clock may have been set back
@@ -47,7 +53,7 @@ void restore(Turn& turn, Loaded loaded) {
     set_policy(turn, turn.state.pools[key]);
   }
   restore_shares(turn, std::move(loaded.shares));
-  // What went on when it was written down went on until now; from here on it is counted anew.
+  // What was going on when it was saved went on until now; from here on it is counted anew.
   for (PoolUsageRecord& record : loaded.pool_usage)
     if (const auto pool = turn.state.pools.find(record.workspace + "/" + record.pool);
         pool != turn.state.pools.end()) {
@@ -89,6 +95,8 @@ void restore(Turn& turn, Loaded loaded) {
           {pool.record.resize.since + pool.record.resize.timeout, ResizeTimeout{key}});
   }
   turn.effects.dirty_nodes.clear();
+  // An attempt counts on all of its nodes until they say what has ended, so one that was idle may be busy.
+  for (auto& [id, node] : turn.state.nodes) refresh_node(turn, node);
   complete_gpus(turn);
   turn.effects.outputs.local_nodes_changed = true;
 }
@@ -97,7 +105,7 @@ static void restore_job(Turn& turn, LiveJob live) {
   Job& job = turn.state.jobs[live.job.id] = make_job(live.job, live.tasks);
   admit(turn, job);
   job.usage = live.usage;
-  // Written down as the pool's is, or the next restart would count what goes on now for the job alone.
+  // Saved as the pool's is, or the next restart would count what is going on now for the job alone.
   if (job.usage.is_going_on()) turn.effects.usage_jobs.insert(live.job.id);
   job.usage.stop_all(turn.now);
   job.cancelling = job.record.state == JobState::stopping;
@@ -135,10 +143,14 @@ static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const A
   Task& task = (*group.live)[record.ref.index];
   task.record = record;
   if (!is_placed(record.state)) {
-    if (record.not_before && *record.not_before > turn.now)
-      turn.effects.timers.push_back({*record.not_before, RetryDue{record.ref}});
-    else
+    // A clock that was set back stretches no pause beyond the longest there is.
+    const TimePoint latest = turn.now + turn.settings.retry_wait_max * 3 / 2;
+    if (record.not_before && *record.not_before > turn.now) {
+      task.record.not_before = std::min(*record.not_before, latest);
+      turn.effects.timers.push_back({*task.record.not_before, RetryDue{record.ref}});
+    } else {
       make_ready(turn, job, task);
+    }
     return;
   }
   SLIPWAY_CHECK(attempt != nullptr);
@@ -146,7 +158,8 @@ static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const A
   Attempt& live = *task.attempt;
   live.record = *attempt;
   live.phase = phase_of(*attempt);
-  if (live.record.lease == Duration(0)) {  // of before there were leases: it is waited for as one that is kept
+  if (live.record.lease ==
+      Duration(0)) {  // of before there were leases: it is waited for as one that is kept
     const PoolRecord& record_of_pool = turn.state.pool_of(job).record;
     live.record.lease = std::max(record_of_pool.lease, lease_within(record_of_pool.lost_after));
   }
@@ -186,16 +199,13 @@ static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const A
     node.attempts.insert(attempt->key);
     node.preparing += !attempt->is_launched;
     for (const std::uint32_t gpu : live.record.gpus[n]) node.gpus_free.erase(gpu);
-    // What was not known to run may have been sent ahead; the node's Hello settles it.
+    // What was not known to run may have been prefetched; the node's Hello settles it.
     if (attempt->started_at || !attempt->is_launched)
       hold_capacity(turn, node, live);
     else
       put_prefetched(turn, node, live);
   }
   restore_usage(turn, live);
-  if ((*spec)->max_wall_time.count() > 0 && attempt->started_at)
-    turn.effects.timers.push_back(
-        {*attempt->started_at + (*spec)->max_wall_time, WallTimeOver{attempt->key}});
   if (live.processes_left == 0) turn.effects.unstarted.push_back(attempt->key);
   if ((*spec)->is_elastic() && present_nodes(live).size() < (*spec)->nodes)
     turn.state.elastic.insert(attempt->key);

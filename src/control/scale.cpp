@@ -21,12 +21,12 @@ constexpr std::uint32_t run_max = 720;            // samples that one record sta
 constexpr std::uint32_t saved_every = 12;         // samples, once a minute
 constexpr std::size_t waiting_jobs_max = 10'000;  // looked at for demand: as many surely fill any pool
 
-std::string_view code_of(formula::FaultCode code) {
+std::string_view code_of(formula::FormulaErrorCode code) {
   switch (code) {
-    case formula::FaultCode::too_long: return "AutoScaleFormulaTooLong";
-    case formula::FaultCode::syntax: return "AutoScalingFormulaSyntaxError";
-    case formula::FaultCode::evaluation: return "AutoScalingFormulaEvaluationError";
-    case formula::FaultCode::insufficient_samples: return "InsufficientSampleData";
+    case formula::FormulaErrorCode::too_long: return "AutoScaleFormulaTooLong";
+    case formula::FormulaErrorCode::syntax: return "AutoScalingFormulaSyntaxError";
+    case formula::FormulaErrorCode::evaluation: return "AutoScalingFormulaEvaluationError";
+    case formula::FormulaErrorCode::insufficient_samples: return "InsufficientSampleData";
   }
   return "";
 }
@@ -50,9 +50,10 @@ Result<void> check_formula(const Autoscale& autoscale) {
     return fail(ErrorCode::invalid, "the formula is empty", "docs/guide/autoscale.md has examples");
   const auto parsed = formula::parse(autoscale.formula);
   if (parsed) return {};
-  return fail(ErrorCode::invalid,
-              fmt::format("{}: {}", code_of(parsed.error().code), formula::describe(parsed.error())),
-              parsed.error().hint.empty() ? "slipway formula eval FILE tries it out" : parsed.error().hint);
+  return fail(
+      ErrorCode::invalid,
+      fmt::format("{}: {}", code_of(parsed.error().code), formula::describe(parsed.error())),
+      parsed.error().hint.empty() ? "slipway formula evaluate FILE tries it out" : parsed.error().hint);
 }
 
 // ── demand ──
@@ -60,7 +61,7 @@ Result<void> check_formula(const Autoscale& autoscale) {
 // The work of a pool that could start if there were nodes, most urgent first: what a limit holds back could
 // not.
 static std::vector<sched::Waiting> startable_work(const Turn& turn, const Pool& pool) {
-  auto positions = sched::order(pool.queue, pool.capacity, pool.sharing, turn.now);
+  auto positions = sched::order(pool.queue, pool.capacity.scale(), pool.sharing, turn.now);
   std::erase_if(positions, [](const sched::QueuePosition& one) { return one.block.has_value(); });
   return work_of(std::move(positions));
 }
@@ -81,10 +82,10 @@ void scale_by_demand(Turn& turn, const std::string& key, Pool& pool) {
     const Node& node = turn.state.nodes.at(id);
     busy += !node.record.leaving && (!node.attempts.empty() || !node.joining.empty());
   }
-  const std::uint32_t room = scale.max - std::min(scale.max, busy);
+  const std::uint32_t nodes_max = scale.max - std::min(scale.max, busy);
   const sched::NodeSize size{pool.record.per_node, pool.record.slots_per_node};
-  const std::uint32_t needed =
-      std::clamp(busy + sched::nodes_needed(startable_work(turn, pool), size, room), scale.min, scale.max);
+  const std::uint32_t needed = std::clamp(
+      busy + sched::nodes_needed(startable_work(turn, pool), size, nodes_max), scale.min, scale.max);
   NodeCounts& target = pool.record.target;
   if (needed > target.total()) {
     const std::uint32_t before = target.total();
@@ -92,10 +93,10 @@ void scale_by_demand(Turn& turn, const std::string& key, Pool& pool) {
         std::max(target.dedicated, std::min(needed - target.low_priority, scale.dedicated_max));
     target.low_priority = std::max(target.low_priority, needed - target.dedicated);
     begin_resize(turn, key, pool, pool.record.deallocation, "",
-                 fmt::format("{} nodes are needed for the work that waits, {} were there", needed, before));
+                 fmt::format("{} needed, had {}", plural(needed, "node"), before));
     record_event_in(turn, pool.record.workspace, "pool.scaled",
-                    fmt::format("pool {} grows from {} to {} nodes for the work that waits", pool.record.name,
-                                before, target.total()),
+                    fmt::format("pool {} grows from {} to {} for the work that waits", pool.record.name,
+                                before, plural(target.total(), "node")),
                     {}, pool.record.name);
     turn.effects.unsettled.insert(key);
     return;
@@ -126,10 +127,11 @@ static void drop_idle_nodes(Turn& turn, const std::string& key, Pool& pool, std:
   }
   if (gone > 0) {
     turn.effects.touch(pool);
-    remember(pool, fmt::format("{} nodes were idle for {:g} s", gone, seconds(pool.record.idle_timeout)));
+    remember(pool,
+             fmt::format("{} idle for {:g} s", plural(gone, "node"), seconds(pool.record.idle_timeout)));
     record_event_in(turn, pool.record.workspace, "pool.scaled",
-                    fmt::format("pool {} shrinks to {} nodes: the others had nothing to do", pool.record.name,
-                                pool.record.target.total()),
+                    fmt::format("pool {} shrinks to {}: the others had nothing to do", pool.record.name,
+                                plural(pool.record.target.total(), "node")),
                     {}, pool.record.name);
   }
   if (there > needed && next) turn.effects.timers.push_back({*next, PlacingDue{key}});
@@ -167,12 +169,12 @@ static Evaluation evaluate(const Turn& turn, const Pool& pool, const std::string
       parsed ? formula::evaluate(*parsed, inputs) : formula::unchanged(inputs, parsed.error());
   evaluation.run.time = turn.now;
   evaluation.run.results = formula::format_results(evaluation.outcome);
-  if (const auto& fault = evaluation.outcome.fault) {
+  if (const auto& error = evaluation.outcome.error) {
     // A formula that was accepted and fails now fails as an evaluation, whatever the reason.
-    evaluation.run.error_code =
-        std::string(fault->code == formula::FaultCode::syntax ? code_of(formula::FaultCode::evaluation)
-                                                              : code_of(fault->code));
-    evaluation.run.error = formula::describe(*fault);
+    evaluation.run.error_code = std::string(error->code == formula::FormulaErrorCode::syntax
+                                                ? code_of(formula::FormulaErrorCode::evaluation)
+                                                : code_of(error->code));
+    evaluation.run.error = formula::describe(*error);
   }
   return evaluation;
 }
@@ -201,9 +203,9 @@ static Evaluation evaluate_scenario(const Turn& turn, const Pool& pool) {
   if (!targets) {
     outcome.targets = {static_cast<std::int32_t>(pool.record.target.dedicated),
                        static_cast<std::int32_t>(pool.record.target.low_priority)};
-    outcome.fault = formula::Fault{
-        formula::FaultCode::insufficient_samples, {}, targets.error().what, targets.error().hint};
-    evaluation.run.error_code = code_of(formula::FaultCode::insufficient_samples);
+    outcome.error = formula::FormulaError{
+        formula::FormulaErrorCode::insufficient_samples, {}, targets.error().what, targets.error().hint};
+    evaluation.run.error_code = code_of(formula::FormulaErrorCode::insufficient_samples);
     evaluation.run.error = targets.error().what;
   } else {
     outcome.targets = {static_cast<std::int32_t>(targets->nodes.dedicated),
@@ -259,7 +261,7 @@ void run_autoscale(Turn& turn, const std::string& key, Pool& pool) {
                          evaluation.why));
 }
 
-// As many as a formula or a scenario asks for, as far as the machine has room for them.
+// As many as a formula or a scenario asks for, as far as the machine has the capacity.
 static void set_target(Turn& turn, const std::string& key, Pool& pool, NodeCounts wanted, Deallocation rule,
                        const std::string& why) {
   if (!pool.record.overcommit) {
@@ -303,7 +305,7 @@ void take_samples(Turn& turn, TimePoint at) {
     is_first |= pool.samples.empty();
     take_sample(turn, pool, at);
   }
-  // Written down a minute's worth at a time, as each write wakes the disk; a pool's first at once.
+  // Saved a minute's worth at a time, as each write wakes the disk; a pool's first at once.
   if (turn.state.samples_taken++ % saved_every == 0 || is_first) flush_samples(turn);
   // After a long sleep the ones in between are missing, as they should be.
   TimePoint next = at + turn.settings.sample_every;
@@ -318,7 +320,8 @@ static void take_sample(Turn& turn, Pool& pool, TimePoint at) {
   std::array<double, formula::metric_count> values{};
   const auto set = [&](Metric metric, double value) { values[static_cast<std::size_t>(metric)] = value; };
   double active = 0, running = 0;
-  for (const sched::Waiting& waiting : work_of(sched::order(pool.queue, pool.capacity, pool.sharing, at)))
+  for (const sched::Waiting& waiting :
+       work_of(sched::order(pool.queue, pool.capacity.scale(), pool.sharing, at)))
     active += static_cast<double>(waiting.tasks) * waiting.shape.nodes;
   std::uint32_t usable = 0, seen = 0, evicted = 0;
   std::map<std::string_view, const MachineUse*> hosts;

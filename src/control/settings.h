@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "domain/access.h"
 #include "domain/job.h"
+#include "domain/run_as.h"
 
 namespace slipway::control {
 
@@ -28,11 +30,19 @@ struct Settings {
   Duration replace_after = 5s;
   Duration replace_after_max = 300s;
   Duration sample_every = 5s;  // of each pool, for formulas; 0: never
+  RunAsRules run_as{};         // the users of the machine that jobs run as
 };
 
 struct Caller {
-  std::string name;  // of the token
+  std::string name;  // of the user
   std::string workspace = "default";
+  Role role = Role::viewer;
+};
+
+// What an agent showed when it dialled: a join token or an admin's, or the key of its node.
+struct Credential {
+  std::string token{};     // its id; empty: nobody asks, as in a simulation
+  std::string key_hash{};  // SHA-256 of the key that the agent made for its node
 };
 
 }  // namespace slipway::control

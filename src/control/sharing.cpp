@@ -1,4 +1,4 @@
-// How the users of a pool share it: what each is charged, and what is written down of it.
+// How the users of a pool share it: what each is charged, and what is saved of it.
 #include <fmt/format.h>
 
 #include <algorithm>

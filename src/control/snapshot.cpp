@@ -20,6 +20,16 @@ std::vector<PoolView> Snapshot::pools_of(const std::string& workspace) const {
   return found;
 }
 
+Result<Usage> Snapshot::usage(const std::string& workspace, const std::string& pool, TimePoint now) const {
+  for (std::size_t i = 0; i < pools.size(); ++i)
+    if (pools[i].pool.name == pool && pools[i].pool.workspace == workspace) {
+      UsageMeter meter = meters[i];
+      meter.advance(now);
+      return usage_of_pool(meter);
+    }
+  return fail(no_pool(pool));
+}
+
 Result<NodeView> Snapshot::node(const std::string& workspace, const std::string& name) const {
   for (const NodeView& view : nodes)
     if (view.node.name == name && view.node.workspace == workspace) return view;
@@ -35,7 +45,11 @@ std::vector<NodeView> Snapshot::nodes_of(const std::string& workspace, const std
 
 void Controller::fill(Snapshot& snapshot) const {
   snapshot.pools.reserve(state_.pools.size());
-  for (const auto& [key, pool] : state_.pools) snapshot.pools.push_back(pool_view(turn_, pool));
+  snapshot.meters.reserve(state_.pools.size());
+  for (const auto& [key, pool] : state_.pools) {
+    snapshot.pools.push_back(pool_view(turn_, pool));
+    snapshot.meters.push_back(pool.usage);
+  }
   snapshot.nodes.reserve(state_.nodes.size());
   for (const auto& [id, node] : state_.nodes) snapshot.nodes.push_back(node_view(state_, node));
   snapshot.totals = state_.totals;

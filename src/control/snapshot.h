@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "domain/records.h"
+#include "domain/usage.h"
 
 namespace slipway::control {
 
@@ -16,13 +17,15 @@ struct Totals {  // since the controller was loaded
 
 struct Snapshot {
   std::uint64_t turn = 0;
-  std::vector<PoolView> pools;  // by workspace and name
-  std::vector<NodeView> nodes;  // by id
+  std::vector<PoolView> pools;     // by workspace and name
+  std::vector<UsageMeter> meters;  // of these pools
+  std::vector<NodeView> nodes;     // by id
   Totals totals;
 
   // As the controller of the same names: of one workspace.
   Result<PoolView> pool(const std::string& workspace, const std::string& name) const;
   std::vector<PoolView> pools_of(const std::string& workspace) const;
+  Result<Usage> usage(const std::string& workspace, const std::string& pool, TimePoint now) const;
   Result<NodeView> node(const std::string& workspace, const std::string& name) const;
   std::vector<NodeView> nodes_of(const std::string& workspace, const std::string& pool) const;  // "": of all
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "control/nodes.h"
+#include "control/permit.h"
 #include "control/placing.h"
 #include "control/pools.h"
 #include "control/start_tasks.h"
@@ -79,9 +80,11 @@ static void send_start_task(Turn& turn, Node& node) {
   turn.effects.timers.push_back(
       {node.record.start.began_at + pool.record.start_task.timeout, StartTaskTimeout{run_of(node)}});
   if (!node.session) return;
-  orders_to(turn, node)
-      .start.push_back(launch::start_task(pool.record, run_of(node), node.record,
-                                          places_of(turn.state, pool.record, {}, std::nullopt)));
+  StartOrder order = launch::start_task(pool.record, run_of(node), node.record,
+                                        places_of(turn.state, pool.record, {}, std::nullopt));
+  if (!pool.record.owner.empty())
+    order.run_as = run_as_of(turn.settings, pool.record.workspace, pool.record.owner);
+  orders_to(turn, node).start.push_back(std::move(order));
 }
 
 void on_start_task_timeout(Turn& turn, Node& node, const StartTaskRun& run) {

@@ -13,6 +13,7 @@
 #include "control/pool.h"
 #include "control/snapshot.h"
 #include "control/timer.h"
+#include "domain/protocol.h"
 #include "domain/records.h"
 
 namespace slipway::control {
@@ -27,7 +28,8 @@ struct State {
   std::map<Named, FolderRecord> folders;
   std::map<Named, DatastoreRecord> datastores;
   std::set<Timer> timers;
-  std::set<AttemptKey> elastic;  // live ones with fewer nodes than they would like
+  std::set<std::string> removals;  // folders that are being deleted
+  std::set<AttemptKey> elastic;    // live ones with fewer nodes than they would like
 
   // Indices.
   std::map<SessionId, NodeId> sessions;
@@ -42,6 +44,8 @@ struct State {
   std::uint32_t machine_gpu_hint = 0;          // no lower index is free
 
   std::uint64_t job_last = 0, node_last = 0, event_last = 0;  // highest ids ever given
+  SavedTurn saved;                                            // the last turn that was
+  std::string turn_key;                                       // see turn_proof.h
   bool is_sampling = false;
   std::uint64_t samples_taken = 0;
   Totals totals;

@@ -74,38 +74,60 @@ TEST(ResizeState, EveryStateWithEveryEvent) {
   EXPECT_EQ(row<ResizeEvent>(resizing), (Row{resizing, steady, steady, steady}));
 }
 
-TEST(NodeState, TheFirstFactThatHoldsDecides) {
+TEST(NodeState, EveryStateWithEveryEvent) {
+  using enum NodeState;
+  using Row = std::vector<std::optional<NodeState>>;
+  const auto row_of = [](NodeState state) {
+    // What the node is fit for comes with the event; busy stands for all of it.
+    Row results;
+    for (const NodeEvent& event :
+         {NodeEvent(AgentStarting{}), NodeEvent(NodeJoined{busy}), NodeEvent(NodeJoinedUnclean{}),
+          NodeEvent(NodeCleaned{busy}), NodeEvent(NodeChanged{busy}), NodeEvent(NodeDeclaredLost{}),
+          NodeEvent(NodeRemoved{})})
+      results.push_back(next(state, event));
+    return results;
+  };
+  const Row here{no, busy, joining, no, busy, lost, gone};
+  const std::map<NodeState, Row> expected{
+      // AgentStarting, Joined, JoinedUnclean, Cleaned, Changed, DeclaredLost, Removed
+      {joining, {joining, busy, joining, busy, joining, lost, gone}},
+      {idle, here},
+      {busy, here},
+      {draining, here},
+      {lost, {no, busy, joining, no, lost, no, gone}},
+      {gone, Row(std::variant_size_v<NodeEvent>)},
+      {starting, here},
+      {evicted, here},
+      {start_failed, here}};
+  for (const auto& [state, results] : expected)
+    EXPECT_EQ(row_of(state), results) << slipway::to_string(state);
+}
+
+TEST(NodeState, AnEventSaysWhatTheNodeIsFitFor) {
+  for (const NodeState fit : {NodeState::idle, NodeState::draining, NodeState::evicted}) {
+    EXPECT_EQ(next(NodeState::joining, NodeJoined{fit}), fit);
+    EXPECT_EQ(next(NodeState::joining, NodeCleaned{fit}), fit);
+    EXPECT_EQ(next(NodeState::busy, NodeChanged{fit}), fit);
+  }
+}
+
+TEST(NodeState, TheFirstFactThatHoldsDecidesWhatANodeIsFitFor) {
   using enum NodeState;
   using Fact = NodeFacts::StartTask;
   NodeFacts facts;
-  facts.connected = true;
-  EXPECT_EQ(next(joining, facts), idle);
+  EXPECT_EQ(fitness(facts), idle);
   facts.has_attempts = true;
-  EXPECT_EQ(next(idle, facts), busy);
-  EXPECT_TRUE(takes_work(facts));
+  EXPECT_EQ(fitness(facts), busy);
   facts.drained = true;
-  EXPECT_EQ(next(busy, facts), draining);
+  EXPECT_EQ(fitness(facts), draining);
   facts.start_task = Fact::running;
-  EXPECT_EQ(next(busy, facts), starting);
+  EXPECT_EQ(fitness(facts), starting);
   facts.start_task = Fact::failed;
-  EXPECT_EQ(next(busy, facts), start_failed);
+  EXPECT_EQ(fitness(facts), start_failed);
   facts.leaving = true;
-  EXPECT_EQ(next(busy, facts), draining);
+  EXPECT_EQ(fitness(facts), draining);
   facts.evicted = true;
-  EXPECT_EQ(next(busy, facts), evicted);
-  facts.cleaning = true;
-  EXPECT_EQ(next(busy, facts), joining);
-  facts.connected = false;
-  EXPECT_EQ(next(lost, facts), lost);
-}
-
-TEST(NodeState, AJoiningOrLostNodeStaysSoUntilItIsConnected) {
-  NodeFacts facts;
-  EXPECT_EQ(next(NodeState::joining, facts), NodeState::joining);
-  EXPECT_EQ(next(NodeState::lost, facts), NodeState::lost);
-  EXPECT_EQ(next(NodeState::idle, facts), NodeState::idle) << "a lost connection alone is not a lost node";
-  facts.connected = true;
-  EXPECT_EQ(next(NodeState::lost, facts), NodeState::idle);
+  EXPECT_EQ(fitness(facts), evicted);
 }
 
 TEST(NodeState, TakesWorkOnlyWhenNothingIsInTheWay) {

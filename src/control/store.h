@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "control/read_store.h"
+#include "domain/protocol.h"
 #include "domain/records.h"
 #include "domain/usage.h"
 
@@ -38,7 +39,7 @@ struct Changes {
   std::vector<TokenRecord> tokens;
   std::vector<std::string> tokens_removed;
   std::vector<EventRecord> events;
-  std::vector<PoolMoment> moments;
+  std::vector<PoolHistoryEntry> pool_history;
   std::vector<ShareRecord> shares;
   std::vector<PoolUsageRecord> pool_usage;
   std::vector<std::pair<JobId, UsageMeter>> job_usage;
@@ -47,19 +48,23 @@ struct Changes {
   std::vector<std::pair<std::string, std::string>> folders_removed;  // workspace, path
   std::vector<DatastoreRecord> datastores;
   std::vector<std::pair<std::string, std::string>> datastores_removed;  // workspace, name
+  std::vector<std::string> removals;       // folders under the data folder that are to be deleted
+  std::vector<std::string> removals_done;  // and that are
 
   bool empty() const {
     return pools.empty() && pools_removed.empty() && nodes.empty() && nodes_removed.empty() &&
            jobs_new.empty() && jobs.empty() && jobs_removed.empty() && groups.empty() && tasks.empty() &&
            attempts.empty() && tokens.empty() && tokens_removed.empty() && events.empty() &&
-           moments.empty() && shares.empty() && pool_usage.empty() && job_usage.empty() && samples.empty() &&
-           folders.empty() && folders_removed.empty() && datastores.empty() && datastores_removed.empty();
+           pool_history.empty() && shares.empty() && pool_usage.empty() && job_usage.empty() &&
+           samples.empty() && folders.empty() && folders_removed.empty() && datastores.empty() &&
+           datastores_removed.empty() && removals.empty() && removals_done.empty();
   }
 };
 
 struct Kept {  // what is dropped when it is older, or when there are more
   static constexpr Duration samples{24 * 3'600'000'000ll};
-  static constexpr std::uint32_t moments = 5'000;  // of a pool
+  static constexpr std::uint32_t pool_history = 5'000;  // of a pool
+  static constexpr std::uint32_t deleted_pools = 1'000;
 };
 
 // What a controller needs to go on: everything that has not ended.
@@ -81,7 +86,10 @@ struct Loaded {
   std::vector<PoolUsageRecord> pool_usage;
   std::vector<FolderRecord> folders;
   std::vector<DatastoreRecord> datastores;
-  std::uint64_t job_last = 0;  // highest ids ever given
+  std::vector<std::string> removals;  // of folders that are not over
+  SavedTurn saved;                    // the last one
+  std::string turn_key;               // a secret of this store; empty: it keeps no turns
+  std::uint64_t job_last = 0;         // highest ids ever given
   std::uint64_t node_last = 0;
   std::uint64_t event_last = 0;
 };
@@ -94,6 +102,11 @@ class Store {
   [[nodiscard]] virtual Result<Loaded> load() = 0;
   // Whether a small write would succeed now.
   [[nodiscard]] virtual Result<void> probe() = 0;
+  // Whether what was saved is still where it can be found again; costs next to nothing.
+  [[nodiscard]] virtual Result<void> look() { return {}; }
+  virtual SavedTurn last_turn() const { return {}; }
+  // Deletes a bounded part of what removed jobs left; false: there was nothing. Between two turns.
+  [[nodiscard]] virtual Result<bool> remove_some() { return false; }
 
   // Things that have ended, or are too large to keep in memory, looked up within a turn.
   virtual Result<TaskSpec> task_spec(JobId job, std::uint32_t group) = 0;
@@ -101,7 +114,7 @@ class Store {
   virtual Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) = 0;
   virtual Result<std::vector<JobRecord>> jobs(const JobQuery& query) = 0;
   virtual Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) = 0;
-  virtual Result<UsageMeter> job_usage(JobId job) = 0;  // nothing spent where nothing was written down
+  virtual Result<UsageMeter> job_usage(JobId job) = 0;  // nothing spent where nothing was saved
 
   // For one other thread; used no longer than this store. Thread-safe.
   virtual Result<std::shared_ptr<ReadStore>> open_reader() = 0;

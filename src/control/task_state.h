@@ -1,5 +1,5 @@
 #pragma once
-// The whole life of a task: its states are in domain/state.h, as clients see them.
+// The lifecycle of a task: its states are in domain/state.h, as clients see them.
 //
 //   waiting ─▶ queued ─▶ starting ─▶ running ─▶ stopping ─▶ queued again, or a terminal state
 #include <optional>

@@ -19,7 +19,7 @@
 namespace slipway::control {
 
 struct Bench {
-  const Caller user{"ana", "default"};
+  const Caller user{"ana", "default", Role::admin};
   Settings settings;
   State state;
   Effects effects;

@@ -25,7 +25,7 @@ struct Due {
   }
   void operator()(const WallTimeOver& due) const {
     if (Attempt* attempt = turn.state.find_attempt(due.subject); attempt && !attempt->is_stopping())
-      stop_attempt(turn, *attempt, {EndReason::timed_out, "it ran longer than its max_wall_time"});
+      on_wall_time_over(turn, *attempt);
   }
   void operator()(const StartTimeout& due) const {
     if (Attempt* attempt = turn.state.find_attempt(due.subject)) on_start_timeout(turn, *attempt);

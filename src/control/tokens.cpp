@@ -7,9 +7,33 @@
 
 namespace slipway::control {
 
+void put_token(Turn& turn, const TokenRecord& token) {
+  const auto put_into = [&](std::vector<TokenRecord>& tokens) {
+    const auto known = std::find_if(tokens.begin(), tokens.end(),
+                                    [&](const TokenRecord& one) { return one.id == token.id; });
+    if (known == tokens.end())
+      tokens.push_back(token);
+    else
+      *known = token;
+  };
+  put_into(turn.state.tokens);
+  put_into(turn.effects.changes.tokens);
+  put_into(turn.effects.outputs.tokens);
+  std::erase(turn.effects.changes.tokens_removed, token.id);
+  std::erase(turn.effects.outputs.tokens_removed, token.id);
+}
+
+void drop_token(Turn& turn, const std::string& id) {
+  const auto is_it = [&](const TokenRecord& token) { return token.id == id; };
+  std::erase_if(turn.state.tokens, is_it);
+  std::erase_if(turn.effects.changes.tokens, is_it);
+  std::erase_if(turn.effects.outputs.tokens, is_it);
+  turn.effects.changes.tokens_removed.push_back(id);
+  turn.effects.outputs.tokens_removed.push_back(id);
+}
+
 void add_token(Turn& turn, const TokenRecord& token) {
-  turn.state.tokens.push_back(token);
-  turn.effects.changes.tokens.push_back(token);
+  put_token(turn, token);
   record_event_in(turn, token.workspace, "token.created",
                   fmt::format("token {} was made for {} ({})", token.id, token.name, to_string(token.role)),
                   {}, {});
@@ -33,9 +57,7 @@ Result<void> revoke_token(Turn& turn, const Caller& caller, const std::string& i
                 "make another one first: slipway token create NAME --role admin");
   record_event_in(turn, found->workspace, "token.revoked",
                   fmt::format("{} revoked token {} of {}", caller.name, id, found->name), {}, {});
-  turn.effects.changes.tokens_removed.push_back(id);
-  std::erase_if(turn.effects.changes.tokens, [&](const TokenRecord& token) { return token.id == id; });
-  turn.state.tokens.erase(found);
+  drop_token(turn, id);
   return {};
 }
 

@@ -1,7 +1,7 @@
 // Where the time of the nodes of a pool goes, and of each of its jobs.
 //
 // A node counts while its agent is connected, or something is believed to run there. A part of an attempt
-// that has room there counts with its share of the node, as far as others have left of it.
+// that has capacity there counts with its share of the node, as far as others have left of it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -99,14 +99,6 @@ void note_usage(Turn& turn) {
     meter.advance(turn.now);
     turn.effects.changes.job_usage.emplace_back(id, meter);
   }
-}
-
-Result<Usage> pool_usage(const Turn& turn, const Caller& caller, const std::string& name) {
-  const auto found = turn.state.pools.find(caller.workspace + "/" + name);
-  if (found == turn.state.pools.end()) return fail(no_pool(name));
-  UsageMeter meter = found->second.usage;
-  meter.advance(turn.now);
-  return usage_of_pool(meter);
 }
 
 }  // namespace slipway::control

@@ -6,14 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/quantity.h"
 #include "base/result.h"
 #include "domain/protocol.h"
 
 namespace slipway::control {
-
-inline std::string plural(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 inline Error no_pool(const std::string& name) {
   return {ErrorCode::not_found, fmt::format("there is no pool {}", name),
@@ -30,6 +27,8 @@ inline Error no_node(const std::string& name) {
           "slipway node list shows the nodes; slipway events shows those that have gone"};
 }
 
+// worker-1, or rank 1 where there are no roles.
+std::string describe_process(const std::string& name);
 // "worker-1 on lab-2 exited with code 3", "rank 1 on …" where there are no roles, "it …" where it is alone.
 std::string describe_end(const ProcessEnded& ended, const std::string& name, const std::string& node);
 

@@ -3,7 +3,8 @@
 //
 // Without roles, ranks are counted over the nodes. With roles, chief and workers come first and then the
 // others as written, and each goes to the node that has the least to do so far. What a launcher starts by
-// itself (mpirun, torchrun) is not a member: one member a node stands for it, with room for all of them.
+// itself (mpirun, torchrun) is not a member: one member a node stands for it, with the capacity of all of
+// them.
 #include <cstdint>
 #include <string>
 #include <string_view>

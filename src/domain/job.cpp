@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "domain/environment.h"
 #include "domain/gang.h"
 
 namespace slipway {
@@ -157,7 +158,7 @@ Result<void> validate_mounts(std::string_view root, const std::vector<Mount>& mo
 
 namespace {
 
-Result<void> validate_surroundings(const TaskSpec& task) {
+Result<void> validate_task_environment(const TaskSpec& task) {
   const auto wrong = [&](std::string what, std::string hint) {
     return fail(invalid(fmt::format("task {}: {}", task.name, what), std::move(hint)));
   };
@@ -204,12 +205,8 @@ Result<void> validate_task(const TaskSpec& task) {
   if (auto ok = within("processes_per_node", task.processes_per_node, 1, 4096); !ok) return ok;
   if (auto ok = within("retries", task.retries, 0, JobLimits::retries_max); !ok) return ok;
   for (const Environment* variables : {&task.environment, &task.process_environment, &task.secrets})
-    for (const auto& [key, value] : *variables)
-      if (key.empty() || key.find('=') != std::string::npos || key.find('\0') != std::string::npos)
-        return fail(invalid(
-            fmt::format("task {}: '{}' cannot be the name of an environment variable", task.name, key),
-            "use letters, digits and underscores"));
-  return validate_surroundings(task);
+    if (auto ok = validate_environment("task " + task.name, *variables); !ok) return ok;
+  return validate_task_environment(task);
 }
 
 // Depth-first search that remembers the path, so that a cycle can be shown as the user wrote it.
@@ -293,6 +290,12 @@ Result<void> validate_dependencies(const std::vector<TaskSpec>& tasks) {
 
 }  // namespace
 
+Tags own_tags(const Tags& tags) {
+  Tags own = tags;
+  std::erase_if(own, [](const auto& tag) { return tag.first.starts_with(reserved_tags); });
+  return own;
+}
+
 std::string describe(const Resources& resources) {
   std::string text = resources.cores % 1000 == 0 ? fmt::format("{} core", resources.cores / 1000)
                                                  : fmt::format("{:g} core", resources.cores / 1000.0);
@@ -334,6 +337,7 @@ Result<void> validate(const JobSpec& spec) {
   if (spec.tasks.size() > JobLimits::entries_max)
     return fail(invalid(fmt::format("the job lists {} tasks", spec.tasks.size()),
                         fmt::format("list at most {}; use count: N for many alike", JobLimits::entries_max)));
+  if (auto ok = validate_environment("the job", spec.environment); !ok) return ok;
   for (const TaskSpec& task : spec.tasks)
     if (auto ok = validate_task(task); !ok) return ok;
   return validate_dependencies(spec.tasks);

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/quantity.h"
 #include "base/result.h"
-#include "domain/lease.h"
 #include "domain/ids.h"
+#include "domain/lease.h"
 
 namespace slipway {
 
@@ -34,14 +34,17 @@ constexpr Resources operator+(const Resources& a, const Resources& b) {
 constexpr Resources operator-(const Resources& a, const Resources& b) {  // the caller knows that b fits
   return {a.cores - b.cores, a.memory - b.memory, a.gpus - b.gpus};
 }
-constexpr bool fits(const Resources& need, const Resources& room) {
-  return need.cores <= room.cores && need.memory <= room.memory && need.gpus <= room.gpus;
+constexpr bool fits(const Resources& need, const Resources& free) {
+  return need.cores <= free.cores && need.memory <= free.memory && need.gpus <= free.gpus;
 }
 std::string describe(const Resources& resources);  // "2 cores, 1 GiB, 1 GPU"
 
 using Environment = std::map<std::string, std::string>;
 // What others write on jobs, pools and folders, to find them by; the core does not read them.
 using Tags = std::map<std::string, std::string>;
+// Those that compatibility APIs file their things under: nobody else writes or sees them.
+inline constexpr std::string_view reserved_tags = "batchai.";
+Tags own_tags(const Tags& tags);  // without the reserved ones
 
 // A string runs under /bin/sh -c; a list runs as it is.
 using Command = std::variant<std::string, std::vector<std::string>>;
@@ -88,6 +91,9 @@ struct Preparation {             // on every node of a task, before any process 
   friend bool operator==(const Preparation&, const Preparation&) = default;
 };
 
+// A fork bomb leaves the machine alive, and no training run that is known has more threads in one process.
+inline constexpr std::uint32_t pids_usual = 4096;
+
 struct ContainerSpec {  // one of the two; both empty: none
   std::string image;
   std::string rootfs;  // absolute: a folder or a tarball on the node
@@ -109,6 +115,7 @@ struct TaskSpec {
   bool torchrun = false;  // one torchrun per node starts the processes
   ContainerSpec container;
   Resources resources{.cores = 1000};  // per process; memory 0: no limit
+  std::uint32_t pids = pids_usual;     // processes and threads that each process may have at a time
   std::vector<std::string> depends_on;
   Environment environment;  // joined over the job's
   std::uint32_t retries = 0;
@@ -118,7 +125,7 @@ struct TaskSpec {
   Duration start_timeout{600'000'000};  // until all have started
   Duration silence_timeout{0};          // without output and CPU time of any; 0: none
   OnLeaseLoss on_lease_loss = OnLeaseLoss::keep;  // the stricter of this and its pool's holds
-  std::string workdir;                  // run in this folder of the node instead of a fresh one
+  std::string workdir;                            // run in this folder of the node instead of a fresh one
   // Where its processes find its mounts: an absolute path that need not exist on the node. Empty: none.
   std::string mount_root;
   std::vector<Mount> mounts;         // those of its pool come first
@@ -144,7 +151,7 @@ struct JobSpec {
   std::string pool;                      // empty: the only pool
   int priority = 0;                      // -1000 … 1000, higher first
   std::uint32_t max_parallel_tasks = 0;  // placed at a time; 0: no limit
-  std::uint32_t max_nodes = 0;           // nodes' worth of room held at a time; 0: no limit
+  std::uint32_t max_nodes = 0;           // nodes' worth of capacity held at a time; 0: no limit
   Environment environment;
   std::string source;  // SHA-256 of a snapshot's manifest; empty: none
   Tags tags;
@@ -161,6 +168,7 @@ struct JobLimits {
   static constexpr std::size_t entries_max = 200'000;     // of the list of tasks
   static constexpr std::uint32_t nodes_max = 100'000;
   static constexpr std::uint32_t retries_max = 1'000;
+  static constexpr std::uint32_t pids_max = 4'194'304;  // the kernel's own limit
 };
 
 // What can be said of a job without knowing any pool: names, counts, dependencies and their cycles.

@@ -17,7 +17,9 @@ std::string shared_folder(std::string_view workspace, JobId job) {
   return job_folder(workspace, job) + "/_shared";
 }
 
-std::string checkpoint_folder(std::string_view workspace, JobId job, std::string_view task_name) {
+std::string checkpoint_folder(std::string_view workspace, JobId job, const TaskSpec& task,
+                              std::string_view task_name) {
+  if (task.count && task.retries == 0) return attempt_folder(workspace, job, task_name, 1) + "/checkpoint";
   return fmt::format("{}/_checkpoints/{}", job_folder(workspace, job), task_name);
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "domain/ids.h"
+#include "domain/job.h"
 
 namespace slipway {
 
@@ -26,8 +27,11 @@ std::string datastore_folder(std::string_view workspace, std::string_view name);
 
 inline constexpr std::string_view eviction_file = "eviction";  // in an attempt's folder
 
-// SLIPWAY_CHECKPOINT_DIR: the same for every attempt of a task.
-std::string checkpoint_folder(std::string_view workspace, JobId job, std::string_view task_name);
+// SLIPWAY_CHECKPOINT_DIR: the same for every attempt of a task. An array without retries is many small tasks,
+// of which few have a second attempt: theirs is a part of the first attempt's folder, made and handed on with
+// it.
+std::string checkpoint_folder(std::string_view workspace, JobId job, const TaskSpec& task,
+                              std::string_view task_name);
 
 struct StreamNames {
   std::string out;

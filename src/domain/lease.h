@@ -1,11 +1,11 @@
 #pragma once
 // Leases of nodes: how long what a node runs may go on without contact to the service.
 //
-// An agent sends a report at every heartbeat; the service acknowledges it. The lease is renewed as of the time
-// the acknowledged report was sent, so it ends on the node before the service, which received that report
-// later, stops counting on it. The keeper enforces it: what runs under a lease that has ended is killed. Only
-// after a margin for clocks whose rates differ, and for the kill itself, may the service start it elsewhere.
-// So the processes of two attempts of one task never run at the same time.
+// An agent sends a report at every heartbeat; the service acknowledges it. The lease is renewed as of the
+// time the acknowledged report was sent, so it ends on the node before the service, which received that
+// report later, stops counting on it. The keeper enforces it: what runs under a lease that has ended is
+// killed. Only after a margin for clocks whose rates differ, and for the kill itself, may the service start
+// it elsewhere. So the processes of two attempts of one task never run at the same time.
 //
 // Nodes of the service's own machine have no lease: the service sees their processes.
 #include <algorithm>

@@ -1,6 +1,6 @@
 #pragma once
-// How the users of a pool share it: weights, limits, and how long a large task waits before room is kept for
-// it.
+// How the users of a pool share it: weights, limits, and how long a large task waits before capacity is
+// reserved for it.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,7 +12,7 @@
 namespace slipway {
 
 struct Quota {                          // what one user or one job may hold at a time; 0: no limit
-  std::uint32_t max_nodes = 0;          // in nodes' worth of room: four quarters of a node count as one
+  std::uint32_t max_nodes = 0;          // in nodes' worth of capacity: four quarters of a node count as one
   std::uint32_t max_running_tasks = 0;  // tasks that are placed
   friend bool operator==(const Quota&, const Quota&) = default;
 };
@@ -36,7 +36,7 @@ struct PolicyChange {
   friend bool operator==(const PolicyChange&, const PolicyChange&) = default;
 };
 
-// What a user has used of a pool, as written down at that moment (see sched/sharing.h).
+// What a user has used of a pool, as it was saved at that time (see sched/sharing.h).
 struct ShareRecord {
   std::string workspace = "default";
   std::string pool;

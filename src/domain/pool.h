@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "domain/lease.h"
 #include "domain/deallocation.h"
 #include "domain/job.h"
+#include "domain/lease.h"
 #include "domain/policy.h"
 #include "domain/scenario.h"
 #include "domain/state.h"
 
 namespace slipway {
 
-// Which node with room takes the next task: the fullest, or the emptiest.
+// Which node with free capacity takes the next task: the fullest, or the emptiest.
 enum class Fill : std::uint8_t { pack, spread };
 std::string_view to_string(Fill fill);
 std::optional<Fill> parse_fill(std::string_view text);
@@ -100,26 +100,28 @@ struct Resize {
 struct PoolRecord {
   std::string workspace = "default";
   std::string name;
+  std::string owner;                  // the user who made it; empty: only admins change it
   std::string provisioner = "local";  // local: nodes of this machine; none: nodes that join by themselves
   NodeCounts target;                  // how many the provisioner should keep up
   Resources per_node;
   bool overcommit = false;
-  bool cpu_limit = true;           // processes are held to the cores they were granted
-  Duration lease{5s};              // see domain/lease.h; for nodes of other machines
+  bool cpu_limit = true;  // processes are held to the cores they were granted
+  Duration lease{5s};     // see domain/lease.h; for nodes of other machines
   OnLeaseLoss on_lease_loss = OnLeaseLoss::stop;
   Duration lost_after{60s};  // how long tasks that are kept wait for their node
   TimePoint created_at{};
   Fill fill = Fill::pack;
-  std::uint32_t slots_per_node = 0;                   // tasks on a node at a time; 0: as many as have room
-  Duration idle_timeout{300'000'000};                 // demand: a node idle for longer is not needed
-  Duration notice{30'000'000};                        // before an evicted node's processes are killed
+  std::uint32_t slots_per_node = 0;    // tasks on a node at a time; 0: as many as have capacity
+  Duration idle_timeout{300'000'000};  // demand: a node idle for longer is not needed
+  Duration notice{30'000'000};         // before an evicted node's processes are killed
   Deallocation deallocation = Deallocation::requeue;  // when autoscaling makes it smaller
   StartTask start_task;
   EvictionRule evictions;
   Autoscale autoscale;
   AutoscaleRun last_run;
   Resize resize;
-  bool deleting = false;  // it goes with its last job and node
+  bool deleting = false;    // it goes with its last job and node
+  bool is_default = false;  // takes the jobs of its workspace that name no pool
   PoolPolicy policy;
   Tags tags;
   std::string mount_root;     // see TaskSpec: for the start task, and for the tasks that name the same root
@@ -157,10 +159,11 @@ struct PoolRequest {
   std::optional<Tags> tags;
   std::optional<std::string> mount_root;
   std::optional<std::vector<Mount>> mounts;
+  std::optional<bool> is_default;
 };
 
 // One line of a pool's history: what it should have, what it had, and why that changed.
-struct PoolMoment {
+struct PoolHistoryEntry {
   TimePoint time{};
   std::string workspace = "default";
   std::string pool;
@@ -168,7 +171,7 @@ struct PoolMoment {
   NodeCounts present;
   std::map<NodeState, std::uint32_t> nodes;
   std::string reason;
-  friend bool operator==(const PoolMoment&, const PoolMoment&) = default;
+  friend bool operator==(const PoolHistoryEntry&, const PoolHistoryEntry&) = default;
 };
 
 // What a pool was like at `count` moments, one `every` so often: the values a formula asks for, by the names

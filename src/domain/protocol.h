@@ -17,6 +17,7 @@
 #include "domain/ids.h"
 #include "domain/job.h"
 #include "domain/records.h"
+#include "domain/run_as.h"
 #include "domain/work_key.h"
 
 namespace slipway {
@@ -36,6 +37,7 @@ struct ProcessStarted {
   std::uint32_t rank = 0;
   std::int64_t pid = 0;
   TimePoint time{};
+  std::optional<Duration> age{};  // in a Hello: how long it has run, by the monotonic clock of the node
   friend bool operator==(const ProcessStarted&, const ProcessStarted&) = default;
 };
 
@@ -52,6 +54,7 @@ struct ProcessEnded {
   TimePoint ended_at{};
   std::string last_lines;              // of its stderr, where it did not end well
   std::optional<TimePoint> marked_at;  // likewise: the newest change in its checkpoint folder
+  std::string outputs_problem;         // not empty: what the attempt wrote was not sent, and this is why
   friend bool operator==(const ProcessEnded&, const ProcessEnded&) = default;
 };
 
@@ -105,6 +108,7 @@ struct PrepareOrder {
   std::uint16_t ports_from = 0;  // the lowest to look at; 0: anywhere
   View view;
   std::vector<ProcessStart> preparation;  // one that must end well before the node is ready, or none
+  std::optional<RunAs> run_as{};          // of the preparation
   Duration stop_grace{5'000'000};
   Duration lease{0};  // what prepares runs under it; 0: none
   friend bool operator==(const PrepareOrder&, const PrepareOrder&) = default;
@@ -117,6 +121,7 @@ struct Prepared {
   std::string problem;               // not empty: it cannot be started here, and this is why
   std::optional<int> exit_code;      // of a preparation that did not end well: the user's fault
   std::string last_lines;            // of its output
+  bool is_permanent = false;         // the problem will be the same at the next try, which so uses a retry
   friend bool operator==(const Prepared&, const Prepared&) = default;
 };
 
@@ -132,10 +137,12 @@ struct StartOrder {
   Duration silence{0};  // above 0: the node says when none of its processes was heard of for so long
   bool behind =
       false;  // may have to wait on the node until what runs before it has ended; then it starts at once
-  bool cpu_limit = true;  // its processes are held to their cores
+  bool cpu_limit = true;            // its processes are held to their cores
+  std::uint32_t pids = pids_usual;  // that each of its processes may have
   std::vector<ProcessStart> processes;
   View view;
-  Duration lease{0};  // killed when the node's lease was not renewed for so long; 0: never
+  Duration lease{0};              // killed when the node's lease was not renewed for so long; 0: never
+  std::optional<RunAs> run_as{};  // none: its processes run as the agent does
   friend bool operator==(const StartOrder&, const StartOrder&) = default;
 };
 
@@ -154,6 +161,20 @@ struct StopOrder {
   std::string folder;  // of the attempt
   std::string notice;
   friend bool operator==(const StopOrder&, const StopOrder&) = default;
+};
+
+// Beside its join token an agent shows the key it made for its node, by which it is known from its first
+// welcome on.
+inline constexpr const char* node_key_header = "Slipway-Node-Key";
+inline constexpr std::size_t node_key_size_min = 32;
+
+// How far a service has written things down. A service that has saved less than a node was told of has lost
+// turns.
+struct SavedTurn {
+  std::string service;       // its random id; empty: not known
+  std::uint64_t number = 0;  // of the last turn that was saved; it only grows
+  std::string proof;         // that the service told this number: see control/turn_proof.h
+  friend bool operator==(const SavedTurn&, const SavedTurn&) = default;
 };
 
 struct Hello {
@@ -177,6 +198,7 @@ struct Hello {
   std::vector<ProcessStarted> running;
   std::vector<ProcessEnded> ended;  // not yet acknowledged by forget
   std::vector<Prepared> prepared;   // not yet started
+  SavedTurn seen;                   // the last turn of a service that it was told of
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
@@ -184,6 +206,7 @@ struct Welcome {
   NodeId node;
   Duration heartbeat{500'000};
   Duration silence_max{2'000'000};  // hearing nothing for longer, the agent dials again
+  std::string service;              // whose node it is; empty: a service of before says none
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 
@@ -221,6 +244,8 @@ struct Orders {
   std::vector<PrepareOrder> prepare;
   std::vector<FilesOrder> files;
   std::uint64_t received = 0;  // the last report that was applied: the lease is renewed as of its sending
+  std::uint64_t turn = 0;      // the last one that is written down
+  std::string turn_proof;
   friend bool operator==(const Orders&, const Orders&) = default;
 };
 

@@ -6,7 +6,6 @@
 namespace slipway {
 namespace {
 
-constexpr Names<Role, 4> roles{"viewer", "member", "admin", "node"};
 constexpr Names<ProcessEndKind, 5> end_kinds{"exited", "signalled", "start_failed", "lost", "not_started"};
 constexpr Names<Toolkit, 8> toolkits{"none",  "tensorflow", "horovod",  "mpi",
                                      "torch", "jax",        "hostfile", "ssh"};
@@ -15,8 +14,6 @@ constexpr Names<NodeStart::State, 5> start_states{"none", "waiting", "running", 
 
 }  // namespace
 
-std::string_view to_string(Role role) { return roles.of(role); }
-std::optional<Role> parse_role(std::string_view text) { return roles.find(text); }
 std::string_view to_string(Toolkit toolkit) { return toolkits.of(toolkit); }
 std::optional<Toolkit> parse_toolkit(std::string_view text) { return toolkits.find(text); }
 std::string_view to_string(MountKind kind) { return mount_kinds.of(kind); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "domain/access.h"
 #include "domain/ids.h"
 #include "domain/job.h"
 #include "domain/pool.h"
@@ -31,11 +32,11 @@ struct NodeStart {
 std::string_view to_string(NodeStart::State state);
 std::optional<NodeStart::State> parse_start_state(std::string_view text);
 
-struct NodeStep {  // of a node's life; idle and busy are not written down
+struct NodeTransition {  // of a node's state; those between idle and busy are not recorded
   NodeState state = NodeState::joining;
   TimePoint time{};
   std::string reason;
-  friend bool operator==(const NodeStep&, const NodeStep&) = default;
+  friend bool operator==(const NodeTransition&, const NodeTransition&) = default;
 };
 
 struct NodeRecord {
@@ -63,7 +64,7 @@ struct NodeRecord {
   std::optional<Deallocation> leaving;  // it goes, once nothing runs on it
   std::optional<TimePoint> evict_by;    // what runs there then is killed
   NodeStart start;
-  std::vector<NodeStep> steps;  // the last few
+  std::vector<NodeTransition> steps;  // the last few
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };
 
@@ -88,7 +89,7 @@ struct JobRecord {
   std::optional<TimePoint> ended_at;
   TaskCounts counts;
   std::uint32_t max_parallel_tasks = 0;  // placed at a time; 0: no limit
-  std::uint32_t max_nodes = 0;           // nodes' worth of room held at a time; 0: no limit
+  std::uint32_t max_nodes = 0;           // nodes' worth of capacity held at a time; 0: no limit
   std::uint64_t evictions = 0;           // attempts that ended because their node was taken away
   std::uint64_t nodes_lost = 0;          // attempts that ended because their node was lost
   Tags tags;
@@ -182,16 +183,13 @@ struct FolderRecord {
 struct DatastoreRecord {
   std::string workspace = "default";
   std::string name;
-  std::string path;  // absolute: a folder that all nodes see; empty: a folder of the service
-  std::string url;   // of a blob container: brought before a task that mounts it, sent back after
-  std::string key;   // of its account; sealed, and never shown
+  std::string path;   // absolute: a folder that all nodes see; empty: a folder of the service
+  std::string url;    // of a blob container: brought before a task that mounts it, sent back after
+  std::string key;    // of its account; sealed, and never shown
+  std::string owner;  // the user who made it; empty: only admins change it
   TimePoint created_at{};
   friend bool operator==(const DatastoreRecord&, const DatastoreRecord&) = default;
 };
-
-enum class Role : std::uint8_t { viewer, member, admin, node };
-std::string_view to_string(Role role);
-std::optional<Role> parse_role(std::string_view text);
 
 struct TokenRecord {
   std::string id;    // shown; the secret never is
@@ -200,6 +198,10 @@ struct TokenRecord {
   Role role = Role::member;
   std::string hash;  // SHA-256 of the secret
   TimePoint created_at{};
+  std::string author{};                      // who made it
+  std::string node{};                        // of a node's own key: the node, which alone it lets in
+  std::optional<std::uint32_t> uses_left{};  // of a join token: how many machines it still lets in. Absent:
+                                             // any number, as the service's own for the nodes it starts
   friend bool operator==(const TokenRecord&, const TokenRecord&) = default;
 };
 
@@ -209,6 +211,8 @@ struct PoolView {
   std::map<NodeState, std::uint32_t> nodes;
   std::vector<std::string> notes;
   NodeCounts present;  // those that are not leaving
+  bool is_deleted = false;
+  bool is_default = false;  // jobs that name no pool run there
 };
 
 struct NodeView {

@@ -28,6 +28,8 @@ struct Snapshot {
 
 constexpr Bytes snapshot_size_max = 2ull << 30;
 
+constexpr Bytes manifest_size_max = Bytes{64} << 20;  // it is read into memory
+
 // Refuses absolute paths, '..', duplicates, what lies behind a link or a file, links that lead out and
 // malformed hashes: a manifest comes from outside.
 Result<void> validate(const Snapshot& snapshot);

@@ -10,8 +10,9 @@ constexpr Names<TaskState, 9> task_states{"waiting",   "queued", "starting",  "r
                                           "succeeded", "failed", "cancelled", "skipped"};
 constexpr Names<NodeState, 9> node_states{"joining", "idle",     "busy",    "draining",    "lost",
                                           "gone",    "starting", "evicted", "start_failed"};
-constexpr Names<EndReason, 8> end_reasons{"exited",  "signalled", "timed_out",    "node_lost",
-                                          "evicted", "cancelled", "start_failed", "preparation_failed"};
+constexpr Names<EndReason, 9> end_reasons{"exited",      "signalled", "timed_out",    "node_lost",
+                                          "evicted",     "cancelled", "start_failed", "preparation_failed",
+                                          "outputs_lost"};
 
 }  // namespace
 

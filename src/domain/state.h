@@ -43,6 +43,7 @@ enum class EndReason : std::uint8_t {
   cancelled,           // the user asked
   start_failed,        // a process could not be started
   preparation_failed,  // what has to run on every node first did not end well
+  outputs_lost,        // what it wrote could not be sent where its mounts came from
 };
 
 std::string_view to_string(JobState state);

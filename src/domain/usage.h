@@ -31,7 +31,7 @@ class UsageMeter {
               TimePoint now);                           // so much more, or less, is spent so from now on
   void change_wall(std::int64_t share, TimePoint now);  // so much more, or less, is there
   void lose(NodeTime amount);                           // of what was computing
-  void stop_all(TimePoint now);                         // nothing goes on, until it is said again
+  void stop_all(TimePoint now);                         // everything stops, until it is started again
   void advance(TimePoint now);                          // a clock that went back counts nothing
 
   NodeTime spent(Spent kind) const { return spent_[static_cast<std::size_t>(kind)]; }
@@ -41,7 +41,7 @@ class UsageMeter {
   std::uint64_t wall_rate() const { return wall_rate_; }
   bool is_going_on() const { return rates_ != decltype(rates_){}; }
 
-  std::string to_string() const;  // as it is written down
+  std::string to_string() const;  // as it is saved
   static Result<UsageMeter> parse(std::string_view text);
   friend bool operator==(const UsageMeter&, const UsageMeter&) = default;
 

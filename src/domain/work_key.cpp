@@ -6,6 +6,7 @@ namespace slipway {
 namespace {
 
 constexpr std::uint32_t preparation_bit = 1u << 31;
+constexpr std::uint32_t push_bit = 1u << 30;
 
 }  // namespace
 
@@ -25,11 +26,15 @@ AttemptKey pack(const WorkKey& key) {
           [](const PreparationRun& run) {
             return AttemptKey{run.of.task, run.of.attempt | preparation_bit};
           },
+          [](const PushRun& run) {
+            return AttemptKey{run.of.task, run.of.attempt | push_bit};
+          },
       },
       key);
 }
 
 WorkKey unpack(const AttemptKey& packed) {
+  if ((packed.attempt & push_bit) != 0) return PushRun{{packed.task, packed.attempt & ~push_bit}};
   if (packed.task.job == JobId{0}) return StartTaskRun{NodeId{packed.task.group}, packed.attempt};
   if ((packed.attempt & preparation_bit) != 0)
     return PreparationRun{{packed.task, packed.attempt & ~preparation_bit}};

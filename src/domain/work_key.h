@@ -1,5 +1,6 @@
 #pragma once
-// What a node runs, by kind: an attempt of a task, the preparation of one, or the node's start task.
+// What a node runs, by kind: an attempt of a task, the preparation of one, what sends its outputs away, or
+// the node's start task.
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -19,15 +20,20 @@ struct PreparationRun {  // what must end well on a node before the attempt may 
   AttemptKey of;
   friend auto operator<=>(const PreparationRun&, const PreparationRun&) = default;
 };
-using WorkKey = std::variant<AttemptKey, StartTaskRun, PreparationRun>;
+struct PushRun {  // sends what work on a node wrote into the containers it came from; no order names it
+  AttemptKey of;  // pack() of that work
+  friend auto operator<=>(const PushRun&, const PushRun&) = default;
+};
+using WorkKey = std::variant<AttemptKey, StartTaskRun, PreparationRun, PushRun>;
 
-// The attempt that is run or prepared; nullptr for a start task.
+// The attempt that is run or prepared; nullptr for others.
 const AttemptKey* attempt_of(const WorkKey& key);
 inline bool is_preparation(const WorkKey& key) { return std::holds_alternative<PreparationRun>(key); }
 inline bool is_start_task(const WorkKey& key) { return std::holds_alternative<StartTaskRun>(key); }
 
 // The form of messages and journals, which agents and keepers of other versions read: four numbers. A start
-// task is written as job 0 with the node as its group; a preparation has bit 31 of its attempt set. Only code
+// task is written as job 0 with the node as its group; a preparation has bit 31 of its attempt set,
+// a push bit 30. Only code
 // that reads or writes bytes calls these.
 AttemptKey pack(const WorkKey& key);
 WorkKey unpack(const AttemptKey& packed);

@@ -64,7 +64,7 @@ class Machine {
     if (const Numbers* numbers = std::get_if<Numbers>(&value)) {
       work_ += numbers->size();
       if (work_ > Limits::work_max)
-        return Problem{FaultCode::evaluation,
+        return Problem{FormulaErrorCode::evaluation,
                        fmt::format("the formula works on more than {} numbers", Limits::work_max),
                        "take fewer samples"};
     }
@@ -99,7 +99,7 @@ class Machine {
     if (Failed failed = settle(1)) return failed;
     const double* const number = as_number(stack_.back());
     if (number == nullptr)
-      return Problem{FaultCode::evaluation,
+      return Problem{FormulaErrorCode::evaluation,
                      fmt::format("{} a number, not {}", what, describe_type(stack_.back())),
                      std::holds_alternative<Numbers>(stack_.back())
                          ? "take one number of a vector with avg(), max() or val()"
@@ -120,7 +120,7 @@ class Machine {
     names.emplace_back(slots_per_node_name);
     const std::string close = nearest(undefined.name, names);
     return Problem{
-        FaultCode::evaluation, fmt::format("there is no variable {}", undefined.name.substr(0, 100)),
+        FormulaErrorCode::evaluation, fmt::format("there is no variable {}", undefined.name.substr(0, 100)),
         close.empty() ? "assign it in a statement before" : fmt::format("did you mean {}?", close)};
   }
 
@@ -157,7 +157,7 @@ class Machine {
     const Value& owner = last(count + 1).front();
     const Metric* const metric = std::get_if<Metric>(&owner);
     if (metric == nullptr)
-      return Problem{FaultCode::evaluation,
+      return Problem{FormulaErrorCode::evaluation,
                      fmt::format("only metrics have samples; this is {}", describe_type(owner)),
                      "write it like $PendingTasks.GetSample(1)"};
     auto result = call(method, *metric, last(count), inputs_);
@@ -167,7 +167,7 @@ class Machine {
   Failed member(Member member) {
     const Value owner = pop();
     if (const Timestamp* time = std::get_if<Timestamp>(&owner)) return push(member_of(*time, member));
-    return Problem{FaultCode::evaluation,
+    return Problem{FormulaErrorCode::evaluation,
                    fmt::format("only times have members; this is {}", describe_type(owner)),
                    "write it like time().hour"};
   }
@@ -197,7 +197,7 @@ class Machine {
       if (Failed failed = need_number(fmt::format("{} is", setting_names[slot]))) return failed;
       const double target = std::get<double>(stack_.back());
       if (!(target <= Limits::target_max) || std::isinf(target))
-        return Problem{FaultCode::evaluation,
+        return Problem{FormulaErrorCode::evaluation,
                        fmt::format("{} cannot be {}", setting_names[slot], format(target)),
                        fmt::format("bound it, like min(100, …); at most {} is taken", Limits::target_max)};
     } else if (slot == node_deallocation_option) {
@@ -205,7 +205,7 @@ class Machine {
       const auto option = text != nullptr ? parse_deallocation(*text) : std::nullopt;
       if (!option)
         return Problem{
-            FaultCode::evaluation,
+            FormulaErrorCode::evaluation,
             fmt::format("{} cannot be {}", setting_names[slot],
                         text != nullptr ? "\"" + text->substr(0, 100) + "\"" : describe_type(stack_.back())),
             "it is one of requeue, terminate, taskcompletion, retaineddata"};
@@ -224,7 +224,7 @@ class Machine {
     kept_ += size(value);
     if (variables_[slot]) kept_ -= size(*variables_[slot]);
     if (kept_ > Limits::kept_max)
-      return Problem{FaultCode::evaluation,
+      return Problem{FormulaErrorCode::evaluation,
                      fmt::format("the variables hold more than {} numbers", Limits::kept_max),
                      "keep avg() or another single number of the samples"};
     variables_[slot] = std::move(value);
@@ -267,25 +267,25 @@ Outcome evaluate(const Formula& formula, const Inputs& inputs) {
   return Machine(formula.program(), inputs).run();
 }
 
-Outcome unchanged(const Inputs& inputs, Fault fault) {
+Outcome unchanged(const Inputs& inputs, FormulaError error) {
   Outcome outcome;
   outcome.targets = inputs.targets;
-  outcome.fault = std::move(fault);
+  outcome.error = std::move(error);
   return outcome;
 }
 
-std::string_view to_string(FaultCode code) {
+std::string_view to_string(FormulaErrorCode code) {
   switch (code) {
-    case FaultCode::too_long: return "too_long";
-    case FaultCode::syntax: return "syntax";
-    case FaultCode::evaluation: return "evaluation";
-    case FaultCode::insufficient_samples: return "insufficient_samples";
+    case FormulaErrorCode::too_long: return "too_long";
+    case FormulaErrorCode::syntax: return "syntax";
+    case FormulaErrorCode::evaluation: return "evaluation";
+    case FormulaErrorCode::insufficient_samples: return "insufficient_samples";
   }
   return "";
 }
 
-std::string describe(const Fault& fault) {
-  return fmt::format("Line {}, Col {}: {}", fault.at.line, fault.at.column, fault.message);
+std::string describe(const FormulaError& error) {
+  return fmt::format("Line {}, Col {}: {}", error.at.line, error.at.column, error.message);
 }
 
 std::string format_results(const Outcome& outcome) {

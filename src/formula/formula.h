@@ -31,13 +31,13 @@ struct Limits {
   static constexpr double target_max = 2'147'483'647;
 };
 
-enum class FaultCode : std::uint8_t {
+enum class FormulaErrorCode : std::uint8_t {
   too_long,
   syntax,                // the text is no formula
   evaluation,            // it asks for something that cannot be: an unknown name, a wrong type, 1/0
   insufficient_samples,  // it would work, had the pool been watched for longer
 };
-std::string_view to_string(FaultCode code);
+std::string_view to_string(FormulaErrorCode code);
 
 struct Position {  // both from 1; columns count characters, not bytes
   std::uint32_t line = 1;
@@ -45,13 +45,13 @@ struct Position {  // both from 1; columns count characters, not bytes
   friend bool operator==(const Position&, const Position&) = default;
 };
 
-struct Fault {
-  FaultCode code = FaultCode::syntax;
+struct FormulaError {
+  FormulaErrorCode code = FormulaErrorCode::syntax;
   Position at;
   std::string message;
   std::string hint;  // what the writer can do; empty when nothing helps
 };
-std::string describe(const Fault& fault);  // "Line 1, Col 23: …"
+std::string describe(const FormulaError& error);  // "Line 1, Col 23: …"
 
 struct Program;
 class Formula {  // ready to be evaluated; cheap to copy
@@ -65,7 +65,7 @@ class Formula {  // ready to be evaluated; cheap to copy
 
 // Finds what is wrong with the text itself: syntax, unknown functions, methods and members, how many
 // arguments they take, and assignments to what cannot be assigned.
-tl::expected<Formula, Fault> parse(std::string_view text);
+tl::expected<Formula, FormulaError> parse(std::string_view text);
 
 struct Sample {
   TimePoint time;
@@ -101,18 +101,18 @@ struct Variable {
   friend bool operator==(const Variable&, const Variable&) = default;
 };
 
-// After a fault the targets are those of the inputs, and there are no variables: nothing is applied.
+// After an error the targets are those of the inputs, and there are no variables: nothing is applied.
 struct Outcome {
   NodeCounts targets;
   Deallocation deallocation = Deallocation::requeue;
   std::vector<Variable> variables;  // the formula's own, by name
-  std::optional<Fault> fault;
+  std::optional<FormulaError> error;
 };
 
 Outcome evaluate(const Formula& formula, const Inputs& inputs);
 
 // What an outcome looks like when nothing was evaluated because the text did not parse.
-Outcome unchanged(const Inputs& inputs, Fault fault);
+Outcome unchanged(const Inputs& inputs, FormulaError error);
 
 // $TargetDedicatedNodes=7;$TargetLowPriorityNodes=2;$NodeDeallocationOption=requeue;x=7.9
 std::string format_results(const Outcome& outcome);

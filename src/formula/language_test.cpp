@@ -17,8 +17,8 @@ void expect(const Row (&rows)[N]) {
   for (const Row& row : rows) {
     SCOPED_TRACE(row.formula);
     const Outcome outcome = pool.run(row.formula);
-    EXPECT_EQ(pool.result_of(row.formula), row.expected) << (outcome.fault ? describe(*outcome.fault) : "");
-    EXPECT_TRUE(!outcome.fault || !outcome.fault->message.empty());
+    EXPECT_EQ(pool.result_of(row.formula), row.expected) << (outcome.error ? describe(*outcome.error) : "");
+    EXPECT_TRUE(!outcome.error || !outcome.error->message.empty());
   }
 }
 
@@ -340,7 +340,7 @@ TEST(FormulaLanguage, Syntax) {
   });
 }
 
-TEST(FormulaLanguage, FaultsCarryHints) {
+TEST(FormulaLanguage, ErrorsCarryHints) {
   struct Hint {
     const char* formula;
     const char* message;
@@ -366,9 +366,9 @@ TEST(FormulaLanguage, FaultsCarryHints) {
        }) {
     SCOPED_TRACE(row.formula);
     const Outcome outcome = pool.run(row.formula);
-    ASSERT_TRUE(outcome.fault);
-    EXPECT_EQ(outcome.fault->message, row.message);
-    EXPECT_EQ(outcome.fault->hint, row.hint);
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->message, row.message);
+    EXPECT_EQ(outcome.error->hint, row.hint);
   }
 }
 
@@ -390,7 +390,7 @@ TEST(FormulaLanguage, TargetsAreCutNotRounded) {
        }) {
     SCOPED_TRACE(row.formula);
     const Outcome outcome = pool.run(row.formula);
-    EXPECT_FALSE(outcome.fault);
+    EXPECT_FALSE(outcome.error);
     EXPECT_EQ(outcome.targets, row.targets);
   }
 }

@@ -1,4 +1,4 @@
-// Formulas at and beyond the bounds: however they are made, they end soon, and with a fault rather than a
+// Formulas at and beyond the bounds: however they are made, they end soon, and with an error rather than a
 // crash.
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ TEST(FormulaLimits, VectorGrowthIsBounded) {
   const SampledPool pool;
   const auto message = [&pool](const std::string& formula) {
     const Outcome outcome = pool.run("v = [1,2,3,4,5,6,7,8];" + formula);
-    return outcome.fault ? outcome.fault->message : "";
+    return outcome.error ? outcome.error->message : "";
   };
   const std::string grow = "v = vec(v,v,v,v,v,v,v,v);";
   EXPECT_EQ(message(repeated(grow, 90)), "the variables hold more than 50000 numbers");
@@ -79,12 +79,12 @@ TEST(FormulaLimits, VariableSizeIsBounded) {
   const std::string day = "=$PendingTasks.GetSample(2880);";
   std::string formula;
   for (int i = 0; i < 17; ++i) formula += "v" + std::to_string(i) + day;
-  EXPECT_FALSE(pool.run(formula).fault);
-  EXPECT_FALSE(pool.run(formula + "v3" + day + "v4 = 0; v17" + day).fault)
+  EXPECT_FALSE(pool.run(formula).error);
+  EXPECT_FALSE(pool.run(formula + "v3" + day + "v4 = 0; v17" + day).error)
       << "what is replaced does not count";
   const Outcome outcome = pool.run(formula + "v17" + day);
-  ASSERT_TRUE(outcome.fault);
-  EXPECT_EQ(outcome.fault->message, "the variables hold more than 50000 numbers");
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->message, "the variables hold more than 50000 numbers");
 }
 
 // The longest formulas over a day of samples: the dearest functions, in as many statements as there may be.
@@ -101,7 +101,7 @@ TEST(FormulaLimits, EvaluationIsQuick) {
     const auto begin = std::chrono::steady_clock::now();
     const Outcome outcome = evaluate(*formula, pool.inputs);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-    EXPECT_TRUE(!outcome.fault || outcome.fault->message.find("numbers") != std::string::npos);
+    EXPECT_TRUE(!outcome.error || outcome.error->message.find("numbers") != std::string::npos);
     EXPECT_LT(took.count(), 500) << statement;  // about 5 in a release build on an idle machine
     RecordProperty(statement, std::to_string(took.count()) + " ms");
   }

@@ -52,19 +52,19 @@ class Parser {
     assigned_.resize(setting_count, false);
   }
 
-  tl::expected<Formula, Fault> parse() {
+  tl::expected<Formula, FormulaError> parse() {
     std::size_t statements = 0;
     while (token().kind != Kind::end) {
       if (take(";")) continue;
       if (++statements > Limits::statements_max)
-        wrong(FaultCode::syntax, token(),
+        wrong(FormulaErrorCode::syntax, token(),
               fmt::format("a formula has at most {} statements", Limits::statements_max),
               "put several steps into one expression");
       statement();
       if (token().kind != Kind::end && !token().is(";"))
         unexpected("an operator or ;", "statements end with ;");
     }
-    if (fault_) return tl::unexpected<Fault>(std::move(*fault_));
+    if (error_) return tl::unexpected<FormulaError>(std::move(*error_));
     return Formula(std::make_shared<const Program>(std::move(program_)));
   }
 
@@ -81,19 +81,19 @@ class Parser {
     if (!take(symbol)) unexpected(symbol);
   }
 
-  void wrong(FaultCode code, const Token& at, std::string message, std::string hint = {}) {
-    if (!fault_) fault_ = Fault{code, at.at, std::move(message), std::move(hint)};
+  void wrong(FormulaErrorCode code, const Token& at, std::string message, std::string hint = {}) {
+    if (!error_) error_ = FormulaError{code, at.at, std::move(message), std::move(hint)};
     next_ = tokens_.size() - 1;
     tokens_.back().kind = Kind::end;
   }
   void unexpected(std::string_view wanted, std::string hint = {}) {
     const Token& found = token();
     if (found.kind == Kind::wrong)
-      wrong(FaultCode::syntax, found, found.text, found.hint);
+      wrong(FormulaErrorCode::syntax, found, found.text, found.hint);
     else if (found.kind == Kind::end)
-      wrong(FaultCode::syntax, found, fmt::format("the formula ends where {} should stand", wanted));
+      wrong(FormulaErrorCode::syntax, found, fmt::format("the formula ends where {} should stand", wanted));
     else
-      wrong(FaultCode::syntax, found,
+      wrong(FormulaErrorCode::syntax, found,
             fmt::format("'{}' stands where {} should", found.source.substr(0, 100), wanted),
             found.is("=") ? "to compare write ==" : std::move(hint));
   }
@@ -123,7 +123,7 @@ class Parser {
     const Token& equals = token(1);
     if (is_fixed(name))
       return wrong(
-          FaultCode::evaluation, first, fmt::format("{} cannot be assigned", name),
+          FormulaErrorCode::evaluation, first, fmt::format("{} cannot be assigned", name),
           "choose a name of your own; the service reads $TargetDedicatedNodes, $TargetLowPriorityNodes and "
           "$NodeDeallocationOption");
     next_ += 2;
@@ -134,7 +134,7 @@ class Parser {
   // c ? a : d ? b : e is a loop, so that long chains nest no deeper than short ones.
   void expression() {
     if (++nesting_ > Limits::nesting_max)
-      wrong(FaultCode::syntax, token(),
+      wrong(FormulaErrorCode::syntax, token(),
             fmt::format("this is nested more than {} levels deep", Limits::nesting_max),
             "give parts of it names");
     std::vector<std::size_t> ends;
@@ -177,7 +177,7 @@ class Parser {
     while (token().is("-") || token().is("+") || token().is("!")) ++next_;
     const std::size_t end = next_;
     postfix();
-    if (fault_) return;
+    if (error_) return;
     for (std::size_t i = end; i-- > first;) {
       const Unary op = tokens_[i].is("-") ? Unary::minus : tokens_[i].is("+") ? Unary::plus : Unary::negate;
       emit(Op::unary, tokens_[i], static_cast<std::size_t>(op));
@@ -241,7 +241,7 @@ class Parser {
     if (callee == nullptr) return unknown(kind, name, names_of(known));
     const std::size_t count = arguments(")");
     if (count < callee->arguments_min || count > callee->arguments_max)
-      return wrong(FaultCode::evaluation, name,
+      return wrong(FormulaErrorCode::evaluation, name,
                    fmt::format("{} takes {}, not {}", callee->name, describe_arity(*callee), count));
     emit(op, name, static_cast<std::size_t>(callee->id), count);
   }
@@ -257,7 +257,8 @@ class Parser {
 
   void unknown(std::string_view kind, const Token& name, const std::vector<std::string>& known) {
     const std::string close = nearest(name.source, known);
-    wrong(FaultCode::evaluation, name, fmt::format("there is no {} {}", kind, name.source.substr(0, 100)),
+    wrong(FormulaErrorCode::evaluation, name,
+          fmt::format("there is no {} {}", kind, name.source.substr(0, 100)),
           close.empty() ? fmt::format("the {}s are {}", kind, list_of(known))
                         : fmt::format("did you mean {}?", close));
   }
@@ -265,7 +266,7 @@ class Parser {
   void variable(const Token& at) {
     const std::string name(at.source);
     if (known_variable(at, name) || known_variable(at, other_spelling(name))) return;
-    // A fault only when it is reached, and what the writer may have meant is looked for only then.
+    // An error only when it is reached, and what the writer may have meant is looked for only then.
     emit(Op::undefined, at, program_.undefined.size());
     program_.undefined.push_back({name, program_.variables.size()});
   }
@@ -312,19 +313,20 @@ class Parser {
   std::size_t nesting_ = 0;
   Program program_;
   std::vector<bool> assigned_;  // of the settings: by a statement before
-  std::optional<Fault> fault_;
+  std::optional<FormulaError> error_;
 };
 
 }  // namespace
 
-tl::expected<Formula, Fault> parse(std::string_view text) {
+tl::expected<Formula, FormulaError> parse(std::string_view text) {
   const std::size_t characters = count_characters(text);
   if (characters > Limits::characters_max)
-    return tl::unexpected<Fault>(Fault{FaultCode::too_long,
-                                       {},
-                                       fmt::format("the formula has {} characters; at most {} are taken",
-                                                   characters, Limits::characters_max),
-                                       "leave out comments, give repeated parts names"});
+    return tl::unexpected<FormulaError>(
+        FormulaError{FormulaErrorCode::too_long,
+                     {},
+                     fmt::format("the formula has {} characters; at most {} are taken", characters,
+                                 Limits::characters_max),
+                     "leave out comments, give repeated parts names"});
   return Parser(tokenize(text)).parse();
 }
 

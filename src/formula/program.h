@@ -30,7 +30,7 @@ enum class Op : std::uint8_t {
   slots_per_node,   // push it
   current_setting,  // push what the Setting `operand` is before the formula assigns it
   variable,         // push variables[operand], which a statement before has assigned
-  undefined,        // fault: there is no undefined[operand]
+  undefined,        // error: there is no undefined[operand]
   unary,            // Unary `operand`
   binary,           // Binary `operand`
   vector,           // the last `count` values become one

@@ -12,10 +12,10 @@ using Type = TreeValue::Type;
 
 struct Stopped {};
 struct Failure {
-  FaultCode code;
+  FormulaErrorCode code;
   Position at;
 };
-[[noreturn]] void fail(Position at) { throw Failure{FaultCode::evaluation, at}; }
+[[noreturn]] void fail(Position at) { throw Failure{FormulaErrorCode::evaluation, at}; }
 
 TreeValue number(double value) { return {Type::number, value, {}, {}, 0}; }
 TreeValue vector(std::vector<double> values) { return {Type::vector, 0, std::move(values), {}, 0}; }
@@ -42,7 +42,7 @@ class Walker {
     } catch (const Failure& failure) {
       Result failed;
       failed.targets = inputs_.targets;
-      failed.fault = {failure.code, failure.at};
+      failed.error = {failure.code, failure.at};
       return failed;
     }
     Result result;
@@ -94,7 +94,7 @@ class Walker {
     if (value.type != Type::metric) return value;
     if (value.text == "$CurrentDedicatedNodes") return number(inputs_.current.dedicated);
     const auto samples = visible(value.text);
-    if (samples.empty()) throw Failure{FaultCode::insufficient_samples, at};
+    if (samples.empty()) throw Failure{FormulaErrorCode::insufficient_samples, at};
     return number(samples.back().value);
   }
 
@@ -412,7 +412,7 @@ class Walker {
     const double expected = std::max(1.0, std::floor(periods + 0.5));
     const double received = std::min(100.0, 100.0 * static_cast<double>(found.size()) / expected);
     if (percent_asked) return number(received);
-    if (percent && received < *percent) throw Failure{FaultCode::insufficient_samples, node.at};
+    if (percent && received < *percent) throw Failure{FormulaErrorCode::insufficient_samples, node.at};
     return vector(found);
   }
 

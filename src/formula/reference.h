@@ -38,7 +38,7 @@ struct Result {
   NodeCounts targets;
   std::string option = "requeue";
   std::map<std::string, TreeValue> variables;
-  std::optional<std::pair<FaultCode, Position>> fault;
+  std::optional<std::pair<FormulaErrorCode, Position>> error;
 };
 
 Result evaluate(const std::vector<Statement>& statements, const Inputs& inputs);

@@ -1,5 +1,5 @@
 // Random formulas, mostly sensible ones, evaluated by the product and by a plain tree walk: same targets,
-// same values, same faults at the same places.
+// same values, same errors at the same places.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -337,15 +337,15 @@ TEST(FormulaReference, MatchesATreeWalk) {
     SCOPED_TRACE(seed);
     const reference::Result expected = reference::evaluate(statements, pool.inputs);
     const Outcome outcome = pool.run(text);
-    ASSERT_EQ(outcome.fault.has_value(), expected.fault.has_value())
-        << text << (outcome.fault ? describe(*outcome.fault) : "");
-    ++(outcome.fault ? failed : worked);
+    ASSERT_EQ(outcome.error.has_value(), expected.error.has_value())
+        << text << (outcome.error ? describe(*outcome.error) : "");
+    ++(outcome.error ? failed : worked);
     ASSERT_EQ(outcome.targets, expected.targets) << text;
     ASSERT_EQ(word(outcome.deallocation), expected.option) << text;
     ASSERT_EQ(outcome.variables.size(), expected.variables.size()) << text;
-    if (outcome.fault) {
-      ASSERT_EQ(outcome.fault->code, expected.fault->first) << text << describe(*outcome.fault);
-      ASSERT_EQ(outcome.fault->at, expected.fault->second) << text << describe(*outcome.fault);
+    if (outcome.error) {
+      ASSERT_EQ(outcome.error->code, expected.error->first) << text << describe(*outcome.error);
+      ASSERT_EQ(outcome.error->at, expected.error->second) << text << describe(*outcome.error);
     }
     auto named = expected.variables.begin();
     for (const Variable& variable : outcome.variables) {

@@ -94,7 +94,7 @@ Expected<Value> get_sample(Metric metric, std::span<const Value> arguments, cons
   const double received = percent_of(found.size(), *window, inputs.period);
   if (percent != nullptr && received < *percent)
     return tl::unexpected<Problem>(
-        Problem{FaultCode::insufficient_samples,
+        Problem{FormulaErrorCode::insufficient_samples,
                 fmt::format("Insufficient data from data set: {} wanted {}%, received {}%", to_string(metric),
                             format(*percent), format(received)),
                 "ask for a shorter time or a smaller percentage, or test GetSamplePercent() first"});
@@ -109,7 +109,7 @@ Expected<double> number_of(Metric metric, const Inputs& inputs) {
   const Samples samples = seen(metric, inputs);
   if (!samples.empty()) return samples.back().value;
   return tl::unexpected<Problem>(
-      Problem{FaultCode::insufficient_samples,
+      Problem{FormulaErrorCode::insufficient_samples,
               fmt::format("Insufficient data from data set: {} has no sample", to_string(metric)),
               fmt::format("max(0, {}.GetSample(1)) is 0 then", to_string(metric))});
 }

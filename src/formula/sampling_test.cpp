@@ -79,7 +79,7 @@ TEST(FormulaSampling, ByTable) {
        }) {
     SCOPED_TRACE(row.formula);
     const Outcome outcome = pool.run(row.formula);
-    EXPECT_EQ(pool.result_of(row.formula), row.expected) << (outcome.fault ? describe(*outcome.fault) : "");
+    EXPECT_EQ(pool.result_of(row.formula), row.expected) << (outcome.error ? describe(*outcome.error) : "");
   }
 }
 

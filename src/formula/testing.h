@@ -43,9 +43,9 @@ class SampledPool {  // a sample every 30 s, the newest at `now`
   // The formula's own variables, "a=1;b=[2,3]", or where and how it fails: "evaluation 1:5".
   std::string result_of(std::string_view text) const {
     const Outcome outcome = run(text);
-    if (const auto& fault = outcome.fault)
-      return std::string(to_string(fault->code)) + " " + std::to_string(fault->at.line) + ":" +
-             std::to_string(fault->at.column);
+    if (const auto& error = outcome.error)
+      return std::string(to_string(error->code)) + " " + std::to_string(error->at.line) + ":" +
+             std::to_string(error->at.column);
     std::string result;
     for (const Variable& variable : outcome.variables)
       result += (result.empty() ? "" : ";") + variable.name + "=" + variable.value;

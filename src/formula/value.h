@@ -19,9 +19,9 @@ using Timestamp = std::chrono::time_point<std::chrono::system_clock, Interval>; 
 // A Metric stands for itself only before a dot; everywhere else it becomes its number first.
 using Value = std::variant<double, Numbers, std::string, Timestamp, Interval, Metric>;
 
-// A fault that does not know yet where it is.
+// An error that does not know yet where it is.
 struct Problem {
-  FaultCode code = FaultCode::evaluation;
+  FormulaErrorCode code = FormulaErrorCode::evaluation;
   std::string message;
   std::string hint;
 };
@@ -29,7 +29,7 @@ template <class T>
 using Expected = tl::expected<T, Problem>;
 
 inline tl::unexpected<Problem> problem(std::string message, std::string hint = {}) {
-  return tl::unexpected<Problem>(Problem{FaultCode::evaluation, std::move(message), std::move(hint)});
+  return tl::unexpected<Problem>(Problem{FormulaErrorCode::evaluation, std::move(message), std::move(hint)});
 }
 
 std::string describe_type(const Value& value);  // "a number", "a vector of 3 numbers", "a time"

@@ -14,7 +14,7 @@ TEST(FormulaVectors, All) {
     int low_priority;
     const char* option;
     const char* variables;  // of the formula's own
-    const char* fault;
+    const char* error;
   };
   const Row rows[] = {
       {1, "$TargetDedicatedNodes=3", 3, 2, "requeue", "", ""},
@@ -146,15 +146,15 @@ TEST(FormulaVectors, All) {
     const Outcome outcome = pool.run(row.formula);
     EXPECT_EQ(outcome.targets, (NodeCounts{row.dedicated, row.low_priority}));
     EXPECT_EQ(word(outcome.deallocation), row.option);
-    const bool fails = *row.fault != 0;
-    EXPECT_EQ(outcome.fault.has_value(), fails) << (outcome.fault ? describe(*outcome.fault) : "");
-    EXPECT_EQ(pool.result_of(row.formula), fails ? row.fault : row.variables);
+    const bool fails = *row.error != 0;
+    EXPECT_EQ(outcome.error.has_value(), fails) << (outcome.error ? describe(*outcome.error) : "");
+    EXPECT_EQ(pool.result_of(row.formula), fails ? row.error : row.variables);
   }
 }
 
 TEST(FormulaVectors, InsufficientDataStatesThePercentage) {
   const SampledPool pool;
-  EXPECT_EQ(describe(*pool.run("a = avg($RunningTasks.GetSample(TimeInterval_Minute * 10, 70));").fault),
+  EXPECT_EQ(describe(*pool.run("a = avg($RunningTasks.GetSample(TimeInterval_Minute * 10, 70));").error),
             "Line 1, Col 23: Insufficient data from data set: $RunningTasks wanted 70%, received 50%");
 }
 

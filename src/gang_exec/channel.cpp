@@ -114,7 +114,16 @@ bool Channel::receive() {
 
 void Channel::send(FrameKind kind, std::string_view payload) {
   if (sent_ > 0) out_.erase(0, std::exchange(sent_, 0));
-  out_ += format_frame(kind, payload);
+  out_ += format_frame(kind, seals_ ? seals_->seal(static_cast<unsigned char>(kind), payload) : payload);
+}
+
+Result<std::optional<Frame>> Channel::next() {
+  auto frame = reader_.next();
+  if (!frame || !*frame || !opens_) return frame;
+  auto clear = opens_->open(static_cast<unsigned char>((*frame)->kind), (*frame)->payload);
+  if (!clear) return fail(clear.error());
+  (*frame)->payload = std::move(*clear);
+  return frame;
 }
 
 bool Channel::flush() {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/message_cipher.h"
 #include "base/result.h"
 #include "gang_exec/frames.h"
 #include "gang_exec/gang.h"
@@ -25,11 +26,18 @@ class Channel {
  public:
   Channel(Fd socket, std::size_t payload_max) : socket_(std::move(socket)), reader_(payload_max) {}
   int fd() const { return socket_.get(); }
-  void set_max(std::size_t payload_max) { reader_.set_max(payload_max); }
+  void set_max(std::size_t payload_max) {
+    reader_.set_max(payload_max + (opens_ ? MessageCipher::overhead : 0));
+  }
+  // What is sent from now on, and what is taken with next() from now on, is encrypted; then set_max().
+  void encrypt(std::string_view sending_key, std::string_view receiving_key) {
+    seals_.emplace(sending_key);
+    opens_.emplace(receiving_key);
+  }
 
   // Takes in what has arrived. False when the peer ended or broke the connection.
   bool receive();
-  Result<std::optional<Frame>> next() { return reader_.next(); }
+  Result<std::optional<Frame>> next();
 
   void send(FrameKind kind, std::string_view payload);  // queued; flush() and poll for writability
   bool flush();                                         // false when the connection is broken
@@ -38,6 +46,7 @@ class Channel {
  private:
   Fd socket_;
   FrameReader reader_;
+  std::optional<MessageCipher> seals_, opens_;
   std::string out_;
   std::size_t sent_ = 0;
 };

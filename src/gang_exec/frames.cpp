@@ -130,6 +130,14 @@ std::string server_proof(std::string_view secret, const Nonces& nonces) {
   return mac(secret, fmt::format("server {} {}", nonces.client, nonces.server));
 }
 
+std::string client_key(std::string_view secret, const Nonces& nonces) {
+  return hmac_sha256(secret, fmt::format("client key {} {}", nonces.client, nonces.server));
+}
+
+std::string server_key(std::string_view secret, const Nonces& nonces) {
+  return hmac_sha256(secret, fmt::format("server key {} {}", nonces.client, nonces.server));
+}
+
 std::string client_proof(std::string_view secret, const Nonces& nonces, std::string_view request_digest) {
   return mac(secret, fmt::format("client {} {} {}", nonces.client, nonces.server, request_digest));
 }

@@ -8,8 +8,9 @@
 //   client  request    what to run; then input …, input_end
 //   server  output / error_output …, then ended; or refused with the reason
 //
-// Both sides authenticate: neither runs nor reveals anything to an unknown process that took the port. What
-// follows is not encrypted.
+// Both sides authenticate: neither runs nor reveals anything to an unknown process that took the port. From
+// the request on the payloads are encrypted (base/message_cipher.h), with a key of this connection for each
+// direction; unless the hello says `slipway-start 1`, which is only taken where the network is trusted.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,8 +43,9 @@ struct Frame {
 inline constexpr std::size_t greeting_max = 256;      // hello, challenge, proof
 inline constexpr std::size_t request_max = 4u << 20;  // arguments and environment
 inline constexpr std::size_t data_max = 64u << 10;    // input, output
-inline constexpr std::string_view hello_line = "slipway-start 1\n";
-inline constexpr std::size_t nonce_size = 32;  // characters of hexadecimal
+inline constexpr std::string_view hello_line = "slipway-start 2\n";
+inline constexpr std::string_view plain_hello_line = "slipway-start 1\n";  // of the same length
+inline constexpr std::size_t nonce_size = 32;                              // characters of hexadecimal
 inline constexpr std::size_t mac_size = 64;
 
 std::string format_frame(FrameKind kind, std::string_view payload);
@@ -80,6 +82,9 @@ struct Nonces {
   std::string server;
 };
 std::string server_proof(std::string_view secret, const Nonces& nonces);
+// The keys of a connection's ciphers, one for what each side sends.
+std::string client_key(std::string_view secret, const Nonces& nonces);
+std::string server_key(std::string_view secret, const Nonces& nonces);
 std::string client_proof(std::string_view secret, const Nonces& nonces, std::string_view request_digest);
 
 }  // namespace slipway::gang_exec

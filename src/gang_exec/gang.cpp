@@ -100,6 +100,7 @@ Result<Gang> parse_gang(const Environment& variables) {
                 fmt::format("SLIPWAY_NODE is '{}', which is not in SLIPWAY_START_HOSTS ({})", own,
                             names(gang.nodes)));
   gang.own = static_cast<std::size_t>(self - gang.nodes.begin());
+  gang.trusts_network = value("SLIPWAY_TRUSTED_NETWORK") == "1";
   gang.shares_machine = value("SLIPWAY_SHARED_MACHINE") == "yes";
   if (const std::string each = value("SLIPWAY_PROCESSES_PER_NODE"); !each.empty()) {
     const auto count = parse_count<std::uint32_t>(each);

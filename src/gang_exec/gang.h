@@ -38,6 +38,7 @@ struct Gang {
   std::uint32_t processes_per_node = 1;
   std::string hostfile;
   std::optional<ElasticNodes> elastic;
+  bool trusts_network = false;  // SLIPWAY_TRUSTED_NETWORK=1: nothing is encrypted
   bool shares_machine = false;  // two of its nodes are on one
 
   const GangNode& self() const { return nodes[own]; }

@@ -52,7 +52,8 @@ Result<void> authenticate(Channel& channel, const Gang& gang, const GangNode& no
                 fmt::format("the command and its environment have {} bytes; at most {} can be sent",
                             payload.size(), request_max));
   Nonces nonces{random_hex(nonce_size / 2), {}};
-  channel.send(FrameKind::hello, std::string(hello_line) + nonces.client);
+  channel.send(FrameKind::hello,
+               std::string(gang.trusts_network ? plain_hello_line : hello_line) + nonces.client);
   const auto challenge = expect(channel, node, deadline);
   if (!challenge) return fail(challenge.error());
   const std::string_view answer = challenge->payload;
@@ -64,6 +65,7 @@ Result<void> authenticate(Channel& channel, const Gang& gang, const GangNode& no
                                                node.address, node.port, node.name));
   const std::string digest = sha256_hex(payload);
   channel.send(FrameKind::proof, digest + client_proof(gang.secret, nonces, digest));
+  if (!gang.trusts_network) channel.encrypt(client_key(gang.secret, nonces), server_key(gang.secret, nonces));
   channel.send(FrameKind::request, payload);
   channel.set_max(data_max);
   return {};

@@ -72,7 +72,9 @@ void ask(Channel& channel, const std::string& secret, const std::string& payload
   const Nonces nonces = greet(channel);
   const std::string digest = sha256_hex(payload);
   channel.send(FrameKind::proof, digest + client_proof(secret, nonces, digest));
+  channel.encrypt(client_key(secret, nonces), server_key(secret, nonces));
   channel.send(FrameKind::request, payload);
+  channel.set_max(data_max);
 }
 
 void ask_to_run(Channel& channel, const Served& served, const std::string& line) {
@@ -114,6 +116,47 @@ TEST(StartServer, RunsCommandsOfAuthenticatedPeers) {
   EXPECT_EQ(finish(other).first, std::to_string(32 * data_max) + "\n");
 }
 
+// H7: environments and output went in the clear.
+TEST(StartServer, H7_WhatIsSentBetweenNodesIsEncrypted) {
+  Served served;
+  const std::string request = format_request({{"/bin/sh", "-c", "true"}, {}});
+  {
+    SCOPED_TRACE("a peer that asks for plain frames");
+    Channel channel = served.dial();
+    channel.send(FrameKind::hello, std::string(plain_hello_line) + std::string(nonce_size, 'a'));
+    EXPECT_FALSE(next(channel));
+  }
+  {
+    SCOPED_TRACE("a plain request after the proof");
+    Channel channel = served.dial();
+    const Nonces nonces = greet(channel);
+    const std::string digest = sha256_hex(request);
+    channel.send(FrameKind::proof, digest + client_proof(served.gang.secret, nonces, digest));
+    channel.send(FrameKind::request, request);
+    const auto frame = next(channel);  // encrypted: what it says is not for us
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(frame->kind, FrameKind::refused);
+    EXPECT_EQ(frame->payload.find("changed"), std::string::npos);
+  }
+  {
+    SCOPED_TRACE("what goes over the wire");
+    Channel channel = served.dial();
+    const Nonces nonces = greet(channel);
+    const std::string asked = format_request({{"/bin/sh", "-c", "echo $WORD"}, {{"WORD", "hush-hush"}}});
+    const std::string digest = sha256_hex(asked);
+    channel.send(FrameKind::proof, digest + client_proof(served.gang.secret, nonces, digest));
+    MessageCipher seals(client_key(served.gang.secret, nonces));
+    MessageCipher opens(server_key(served.gang.secret, nonces));
+    const std::string sealed = seals.seal(static_cast<unsigned char>(FrameKind::request), asked);
+    EXPECT_EQ(sealed.find("hush-hush"), std::string::npos);
+    channel.send(FrameKind::request, sealed);
+    const auto answer = next(channel);
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->payload.find("hush-hush"), std::string::npos);
+    EXPECT_EQ(opens.open(static_cast<unsigned char>(answer->kind), answer->payload).value(), "hush-hush\n");
+  }
+}
+
 TEST(StartServer, ReportsSignalsAndFailedStarts) {
   Served served;
   Channel killed = served.dial(), missing = served.dial();
@@ -152,6 +195,7 @@ TEST(StartServer, DropsUnauthenticatedPeers) {
     const Nonces nonces = greet(channel);
     const std::string digest = sha256_hex("other");
     channel.send(FrameKind::proof, digest + client_proof(served.gang.secret, nonces, digest));
+    channel.encrypt(client_key(served.gang.secret, nonces), server_key(served.gang.secret, nonces));
     channel.send(FrameKind::request, request);
     const auto frame = next(channel);
     ASSERT_TRUE(frame);

@@ -136,7 +136,9 @@ Result<void> StartSession::take(Frame frame) {
 }
 
 Result<void> StartSession::take_hello(const std::string& payload) {
-  if (payload.size() != hello_line.size() + nonce_size || !payload.starts_with(hello_line))
+  const auto trusted = own_.find("SLIPWAY_TRUSTED_NETWORK");
+  is_plain_ = trusted != own_.end() && trusted->second == "1" && payload.starts_with(plain_hello_line);
+  if (payload.size() != hello_line.size() + nonce_size || (!is_plain_ && !payload.starts_with(hello_line)))
     return fail(ErrorCode::invalid, "protocol error: unknown greeting from a peer");
   nonces_ = {payload.substr(hello_line.size()), random_hex(nonce_size / 2)};
   channel_.send(FrameKind::challenge, nonces_.server + server_proof(secret_, nonces_));
@@ -150,6 +152,7 @@ Result<void> StartSession::take_proof(const std::string& payload) {
   request_digest_ = payload.substr(0, mac_size);
   if (!is_equal_in_constant_time(payload.substr(mac_size), client_proof(secret_, nonces_, request_digest_)))
     return fail(ErrorCode::denied, "a peer does not know the secret of this attempt");
+  if (!is_plain_) channel_.encrypt(server_key(secret_, nonces_), client_key(secret_, nonces_));
   channel_.set_max(request_max);
   phase_ = Phase::request;
   return {};

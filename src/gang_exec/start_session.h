@@ -62,6 +62,7 @@ class StartSession {
   Steady::time_point deadline_;
   Nonces nonces_;
   std::string request_digest_;
+  bool is_plain_ = false;  // see frames.h
   Subprocess child_;
   std::optional<ExitStatus> end_;  // of the child
   std::string program_;            // for the log

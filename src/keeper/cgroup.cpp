@@ -44,6 +44,7 @@ CgroupPool::CgroupPool(const std::string& keeper_id, Mode mode) {
   }
   find_trees("slipway-" + keeper_id);
   find_memory("slipway-" + keeper_id);
+  find_pids("slipway-" + keeper_id);
   cpu_limit_reason_ = tree_has_cpu_ ? "cpu.max in " + tree_folder_
                       : tree_folder_.empty()
                           ? no_trees_
@@ -59,7 +60,7 @@ void CgroupPool::find_trees(const std::string& group_name) {
     return;
   }
   const std::string beside = std::filesystem::path(*own).parent_path().string();
-  for (const char* controller : {"memory", "cpu"}) (void)pass_on(*own, controller);
+  for (const char* controller : {"memory", "cpu", "pids"}) (void)pass_on(*own, controller);
   for (const std::string& parent : {*own, beside}) {
     if (::access((parent + "/cgroup.procs").c_str(), F_OK) != 0) continue;  // above the hierarchy
     const std::string group = parent + "/" + group_name;
@@ -67,7 +68,7 @@ void CgroupPool::find_trees(const std::string& group_name) {
       if (no_trees_.empty()) no_trees_ = made.error().what;
       continue;
     }
-    const bool memory = pass_on(group, "memory"), cpu = pass_on(group, "cpu");
+    const bool memory = pass_on(group, "memory"), cpu = pass_on(group, "cpu"), pids = pass_on(group, "pids");
     const bool better = tree_folder_.empty() || memory > tree_has_memory_ ||
                         (memory == tree_has_memory_ && cpu > tree_has_cpu_);
     ::rmdir((better ? tree_folder_ : group).c_str());
@@ -75,6 +76,7 @@ void CgroupPool::find_trees(const std::string& group_name) {
       tree_folder_ = group;
       tree_has_memory_ = memory;
       tree_has_cpu_ = cpu;
+      tree_has_pids_ = pids;
     }
     if ((tree_has_memory_ || !offers(*own, "memory")) && (tree_has_cpu_ || !offers(*own, "cpu"))) return;
   }
@@ -93,6 +95,12 @@ void CgroupPool::find_memory(const std::string& group_name) {
     memory_folder_ = *own + "/" + group_name;
 }
 
+void CgroupPool::find_pids(const std::string& group_name) {
+  if (tree_has_pids_) return;
+  const Result<std::string> own = own_cgroup_v1("pids");
+  if (own && make_group(*own + "/" + group_name)) pids_folder_ = *own + "/" + group_name;
+}
+
 std::vector<std::string> CgroupPool::notes() const {
   std::vector<std::string> notes;
   if (!no_limits_.empty()) notes.push_back("no memory limits: " + no_limits_);
@@ -105,6 +113,7 @@ std::vector<std::string> CgroupPool::folders() const {
   std::vector<std::string> folders;
   if (!tree_folder_.empty()) folders.push_back(tree_folder_);
   if (!memory_folder_.empty()) folders.push_back(memory_folder_);
+  if (!pids_folder_.empty()) folders.push_back(pids_folder_);
   return folders;
 }
 
@@ -112,10 +121,11 @@ void CgroupPool::give_up(const std::string& why) {
   no_trees_ = why;
   if (auto removed = remove(); !removed) no_trees_ += "; " + removed.error().what;
   if (no_limits_.empty()) no_limits_ = why;
-  tree_has_memory_ = tree_has_cpu_ = false;
+  tree_has_memory_ = tree_has_cpu_ = tree_has_pids_ = false;
   cpu_limit_reason_ = why;
   tree_folder_.clear();
   memory_folder_.clear();
+  pids_folder_.clear();
 }
 
 std::string CgroupPool::slot_folder(int number, const Slot& slot) const {
@@ -133,7 +143,7 @@ Result<void> CgroupPool::open_slot(int number, Slot& slot) const {
 }
 
 int CgroupPool::take() {
-  if (tree_folder_.empty() && memory_folder_.empty()) return -1;
+  if (tree_folder_.empty() && memory_folder_.empty() && pids_folder_.empty()) return -1;
   if (free_.empty()) {
     free_.push_back(static_cast<int>(slots_.size()));
     slots_.emplace_back();
@@ -185,6 +195,25 @@ Result<int> CgroupPool::limit_memory(int number, Bytes limit) {
   if (!slot.is_limited) return -1;
   slot.oom_kills = oom_kills(slot);
   return slot.memory_procs.get();
+}
+
+std::string CgroupPool::pids_folder(int number, const Slot& slot) const {
+  return tree_has_pids_ ? slot_folder(number, slot) : fmt::format("{}/slot-{}", pids_folder_, number);
+}
+
+Result<int> CgroupPool::limit_pids(int number, std::uint32_t limit) {
+  if (number < 0 || !can_limit_pids()) return -1;
+  Slot& slot = slots_.at(static_cast<std::size_t>(number));
+  const std::string folder = pids_folder(number, slot);
+  if (!tree_has_pids_ && !slot.pids_procs) {
+    if (auto made = make_group(folder); !made) return fail(made.error());
+    slot.pids_procs = Fd(::open((folder + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    if (!slot.pids_procs) return fail(system_error("cannot open " + folder, errno));
+  }
+  if (limit != slot.pids)
+    if (auto set = write_control(folder + "/pids.max", std::to_string(limit)); !set) return fail(set.error());
+  slot.pids = limit;
+  return slot.pids_procs.get();
 }
 
 Result<void> CgroupPool::limit_cpu(int number, Millicores cores) {

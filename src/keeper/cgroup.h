@@ -43,6 +43,9 @@ class CgroupPool {
   // Where the machine cannot, nothing happens (notes() says it). Otherwise the cgroup.procs the process must
   // enter, or -1 when its group has the limit already.
   Result<int> limit_memory(int slot, Bytes limit);
+  // The same for the processes and threads in it.
+  Result<int> limit_pids(int slot, std::uint32_t limit);
+  bool can_limit_pids() const { return tree_has_pids_ || !pids_folder_.empty(); }
   // Whether cores can be limited; `cpu_limit_reason` says with what, or why not.
   bool can_limit_cpu() const { return tree_has_cpu_; }
   const std::string& cpu_limit_reason() const { return cpu_limit_reason_; }
@@ -67,12 +70,16 @@ class CgroupPool {
     std::string memory_folder;    // where the limit is set; empty: none yet
     Fd memory_procs;              // v1 only
     Bytes limit = 0;              // as set there now
+    Fd pids_procs;                // v1 only
+    std::uint32_t pids = 0;       // as set now
     Millicores cores = 0;         // likewise, in its v2 group
     bool is_limited = false;      // the process that has the slot
     std::uint64_t oom_kills = 0;  // before it
   };
   void find_trees(const std::string& group_name);
   void find_memory(const std::string& group_name);
+  void find_pids(const std::string& group_name);
+  std::string pids_folder(int number, const Slot& slot) const;
   Result<void> open_slot(int number, Slot& slot) const;
   Result<void> set_limit(Slot& slot, Bytes limit);
   std::uint64_t oom_kills(const Slot& slot) const;
@@ -80,8 +87,10 @@ class CgroupPool {
 
   std::string tree_folder_;    // v2, one group of ours
   std::string memory_folder_;  // v1, likewise
+  std::string pids_folder_;    // likewise
   bool tree_has_memory_ = false;
   bool tree_has_cpu_ = false;
+  bool tree_has_pids_ = false;
   std::string no_trees_;   // why, when tree_folder_ is empty
   std::string no_limits_;  // why, when there is no memory controller
   std::string cpu_limit_reason_;

@@ -14,7 +14,7 @@
 namespace slipway::keeper {
 namespace {
 
-enum class RecordKind : std::uint8_t { header = 1, intent = 2, end = 3, forget = 4 };
+enum class RecordKind : std::uint8_t { header = 1, intent = 2, end = 3, forget = 4, duty = 5 };
 constexpr std::uint32_t format_version = 1;
 constexpr std::uint64_t long_size = 1 << 20;
 constexpr std::uint64_t long_size_empty = 64 << 10;  // nothing is left in it
@@ -59,9 +59,14 @@ void append_end(std::string& out, const ProcessEnded& end) {
   append_record(out, RecordKind::end, [&](ByteWriter& record) { write(record, end); });
 }
 
+void append_duty(std::string& out, const DutyRecord& duty) {
+  append_record(out, RecordKind::duty, [&](ByteWriter& record) { write(record, duty); });
+}
+
 std::string format(const JournalContent& content) {
   std::string out;
   append_header(out, content.header);
+  for (const DutyRecord& duty : content.duties) append_duty(out, duty);
   for (const Intent& intent : content.open) append_intent(out, intent);
   for (const ProcessEnded& end : content.ended) append_end(out, end);
   return out;
@@ -106,7 +111,16 @@ class Replay {  // what the records of a journal add up to
         const WorkKey key = read_key(in);
         for (auto at = ended_.lower_bound({key, 0}); at != ended_.end() && at->first.first == key;)
           at = ended_.erase(at);
+        for (auto at = duties_.lower_bound({key, 0}); at != duties_.end() && at->first.first == key;)
+          at = duties_.erase(at);
         return in.is_done();
+      }
+      case RecordKind::duty: {
+        DutyRecord duty = read_duty(in);
+        if (!in.is_done()) return false;
+        const Name name{duty.key, duty.part};
+        duties_[name] = std::move(duty);
+        return true;
       }
     }
     return false;
@@ -116,6 +130,7 @@ class Replay {  // what the records of a journal add up to
   JournalContent content() {
     for (auto& [name, intent] : open_) content_.open.push_back(intent);
     for (auto& [name, end] : ended_) content_.ended.push_back(std::move(end));
+    for (auto& [name, duty] : duties_) content_.duties.push_back(std::move(duty));
     return std::move(content_);
   }
 
@@ -133,6 +148,7 @@ class Replay {  // what the records of a journal add up to
   bool has_header_ = false;
   std::map<Name, Intent> open_;
   std::map<Name, ProcessEnded> ended_;
+  std::map<Name, DutyRecord> duties_;
 };
 
 }  // namespace
@@ -161,6 +177,7 @@ Result<Journal> Journal::create(std::string path, const JournalContent& content)
 
 void Journal::intend(const Intent& intent) { append_intent(buffer_, intent); }
 void Journal::end(const ProcessEnded& end) { append_end(buffer_, end); }
+void Journal::note(const DutyRecord& record) { append_duty(buffer_, record); }
 void Journal::forget(const WorkKey& key) {
   append_record(buffer_, RecordKind::forget, [&](ByteWriter& record) { write(record, key); });
 }

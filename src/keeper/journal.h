@@ -1,5 +1,6 @@
 #pragma once
-// What a keeper must not forget when it is killed: which processes it was about to start, and how they ended.
+// What a keeper must not forget when it is killed: which processes it was about to start, how they ended, and
+// what agents have to do for them.
 //
 // Written without fsync: what cuts the power ends the processes too, which the boot id in the header tells.
 // Records are appended, each with a checksum; a torn last one is as if it had not been written. What the
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "base/result.h"
 #include "domain/protocol.h"
+#include "keeper/protocol.h"
 
 namespace slipway::keeper {
 
@@ -33,6 +35,7 @@ struct JournalContent {
   JournalHeader header;
   std::vector<Intent> open;         // may have been started, and have not ended
   std::vector<ProcessEnded> ended;  // and are not forgotten
+  std::vector<DutyRecord> duties;   // likewise
 };
 
 // nullopt when there is none, or when not even its header can be read (then no process was started after it).
@@ -46,6 +49,7 @@ class Journal {
   // Buffered until flush().
   void intend(const Intent& intent);
   void end(const ProcessEnded& end);
+  void note(const DutyRecord& record);  // replaces one of the same part
   void forget(const WorkKey& key);
 
   // One write. After an error nothing of the buffer is in the file, all of it is kept, and the next flush

@@ -51,6 +51,21 @@ TEST_F(JournalTest, IntentsEndsAndWhatIsForgotten) {
   EXPECT_EQ(content.ended[1], end_of(9, 1));
 }
 
+TEST_F(JournalTest, DutiesStayUntilTheirWorkIsForgotten) {
+  Journal journal = *Journal::create(path, {header, {}, {}, {{attempt(8), 0, "of before"}}});
+  journal.note({attempt(1), 0, "push"});
+  journal.note({attempt(1), 2, "failed"});
+  journal.note({attempt(1), 2, "done"});
+  journal.note({attempt(2), 0, "push"});
+  journal.forget(attempt(2));
+  ASSERT_TRUE(journal.flush().has_value());
+  const std::vector<DutyRecord> kept{
+      {attempt(1), 0, "push"}, {attempt(1), 2, "done"}, {attempt(8), 0, "of before"}};
+  EXPECT_EQ(read().duties, kept);
+  ASSERT_TRUE(journal.rewrite(read()).has_value());
+  EXPECT_EQ(read().duties, kept);
+}
+
 TEST_F(JournalTest, ATornEndIsAsIfItHadNotBeenWritten) {
   Journal journal = *Journal::create(path, {header, {}, {}});
   journal.intend({attempt(1), 0, {}});

@@ -89,10 +89,10 @@ class KeeperLoop {
     append_frame(out_, event);
     Duration hold{0};
     if (std::holds_alternative<ProcessEnded>(event)) ++ends_held_;
-    if (processes_.waiting() > 0 && processes_.waiting() >= ends_held_)
-      hold = report_hold_max;
-    else if (const auto* started = std::get_if<ProcessStarted>(&event))
-      hold = std::max(Duration(0), started->time + start_hold_max - clock_.now());
+    const bool others_wait = processes_.waiting() > 0 && processes_.waiting() >= ends_held_;
+    if (others_wait) hold = report_hold_max;
+    if (const auto* started = std::get_if<ProcessStarted>(&event))
+      hold = std::max(Duration(0), started->time + (others_wait ? hold : start_hold_max) - clock_.now());
     const TimePoint at = clock_.now() + hold;
     write_at_ = std::min(write_at_.value_or(at), at);
   }
@@ -182,6 +182,8 @@ class KeeperLoop {
       processes_.forget(*forget);
     } else if (const auto* renew = std::get_if<RenewRequest>(&message)) {
       processes_.renew(*renew);
+    } else if (const auto* record = std::get_if<DutyRecord>(&message)) {
+      processes_.note(*record);
     } else if (std::holds_alternative<ListRequest>(message)) {
       append_frame(out_, FromKeeper(processes_.list()));
       write_at_.reset();
@@ -309,8 +311,8 @@ Result<void> keep(const std::string& folder, const std::vector<std::string>& res
   auto boot = read_file("/proc/sys/kernel/random/boot_id");
   if (!boot) return fail(boot.error());
   const std::string journal_path = folder + "/keeper.journal";
-  auto ended = recover(journal_path, *boot, clock.now());
-  if (!ended) return fail(ended.error());
+  auto left = recover(journal_path, *boot, clock.now());
+  if (!left) return fail(left.error());
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail(system_error("cannot make an epoll", errno));
 
@@ -319,10 +321,10 @@ Result<void> keep(const std::string& folder, const std::vector<std::string>& res
   const bool forbidden = no_cgroup != nullptr && std::string_view(no_cgroup) == "1";
   CgroupPool cgroups(identity.id, forbidden ? CgroupPool::Mode::forbidden : CgroupPool::Mode::allowed);
   const JournalHeader header{*boot, identity.id, cgroups.folders()};
-  auto journal = Journal::create(journal_path, {header, {}, *ended});
+  auto journal = Journal::create(journal_path, {header, {}, left->ended, left->duties});
   if (!journal) return cgroups.remove().and_then([&]() -> Result<void> { return fail(journal.error()); });
-  Processes processes(identity, std::move(cgroups), std::move(*journal), header, std::move(*ended),
-                      cores_of(folder), epoll.get(), clock, restart_command);
+  Processes processes(identity, std::move(cgroups), std::move(*journal), header, std::move(*left),
+                      cores_of(folder), folder + "/empty", epoll.get(), clock, restart_command);
   Result<void> done = serve(folder, std::move(epoll), processes, clock);
   processes.remove_empty_folders();
   if (auto removed = processes.remove_groups(); done) done = removed;

@@ -173,6 +173,12 @@ class TestKeeper {
       in_.append(buffer, static_cast<std::size_t>(got));
     }
   }
+  bool has_message() {  // or the connection is closed
+    std::string_view rest = in_;
+    const auto frame = take_frame(rest);
+    pollfd readable{socket_.get(), POLLIN, 0};
+    return (frame && *frame) || ::poll(&readable, 1, 0) == 1;
+  }
   ProcessStarted started() {
     const auto message = next();
     if (message && std::holds_alternative<ProcessStarted>(*message))

@@ -122,11 +122,30 @@ TEST_P(KeeperTest, HungSpawnDoesNotBlockOthers) {
   }
   for (std::uint32_t i = 1; i <= stuck; ++i) {
     keeper.send(StopRequest{attempt(i), std::chrono::seconds(0)});
-    EXPECT_EQ(keeper.started().key, attempt(i));
     const ProcessEnded end = keeper.ended();
     EXPECT_EQ(end.key, attempt(i));
-    EXPECT_EQ(end.kind, ProcessEndKind::signalled);
+    EXPECT_EQ(end.kind, ProcessEndKind::not_started);
   }
+}
+
+// By the kernel for want of memory, or by somebody: it never ran, so it did not start and used no retry.
+TEST_P(KeeperTest, WhatIsKilledBeforeItsProgramRunsDidNotStart) {
+  const std::string pipe = keeper.folder + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0644), 0);
+  StartRequest start = keeper.command(1, {"/bin/true"});
+  start.processes[0].stdout_file = pipe;  // it waits there for a reader
+  keeper.send(start);
+  pid_t child = 0;
+  ASSERT_TRUE(eventually([&] {
+    const auto children = read_file(fmt::format("/proc/{0}/task/{0}/children", keeper.pid));
+    child = children ? std::atoi(children->c_str()) : 0;
+    return child > 0;
+  }));
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  const ProcessEnded end = keeper.ended();
+  EXPECT_EQ(end.kind, ProcessEndKind::start_failed);
+  EXPECT_FALSE(end.counts_against_retries);
+  EXPECT_EQ(end.detail, "it was killed before its program ran");
 }
 
 TEST_P(KeeperTest, StartFailuresAndWhetherTheyCountAgainstRetries) {
@@ -464,47 +483,6 @@ TEST_P(KeeperTest, ManyShortProcesses) {
   }
 }
 
-TEST_P(KeeperTest, FolderOfATaskThatWroteNothingIsReused) {
-  const auto inode = [](const std::string& path) {
-    struct stat status {};
-    return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
-  };
-  const auto run = [this](std::uint32_t index, const std::string& script) {
-    keeper.send(keeper.script(index, script));
-    keeper.started();
-    EXPECT_EQ(keeper.ended().code, 0);
-  };
-  const auto task = [this](int index) { return keeper.folder + "/task-" + std::to_string(index); };
-  run(1, "true");
-  const auto first = inode(task(1) + "/wd");
-  ASSERT_NE(first, 0u);
-  run(2, "pwd; echo here > file; test -e ../../task-2/stdout.txt && ! test -e ../../task-1");
-  EXPECT_EQ(inode(task(2) + "/wd"), first);
-  EXPECT_EQ(read_file(task(2) + "/stdout.txt"), task(2) + "/wd\n");
-  EXPECT_EQ(read_file(task(2) + "/wd/file"), "here\n");
-  run(3, "true");
-  EXPECT_NE(inode(task(3) + "/wd"), first) << "what was written to stays with its task";
-  EXPECT_EQ(read_file(task(2) + "/wd/file"), "here\n");
-  EXPECT_TRUE(eventually([&] { return inode(task(3)) == 0; })) << "an idle keeper removes it";
-}
-
-// Whatever the keeper was about to do with a folder: another keeper hands out none that a task has.
-TEST_P(KeeperTest, KilledKeeperHandsOutNoFolderTwice) {
-  keeper.send(keeper.command(1, {"/bin/true"}));
-  keeper.started();
-  keeper.ended();
-  keeper.send(keeper.script(2, "echo $$ > $HERE/two; exec sleep 1000"));  // in the folder of the first
-  const pid_t pid = pid_in(keeper.folder + "/two");
-  keeper.kill();
-  keeper.start();
-  EXPECT_TRUE(eventually([&] { return !is_alive(pid); }));
-  keeper.send(keeper.script(3, "echo three"));
-  keeper.started();
-  EXPECT_EQ(keeper.ended().code, 0);
-  EXPECT_EQ(read_file(keeper.folder + "/task-2/stdout.txt"), "") << "of the task that was lost";
-  EXPECT_EQ(read_file(keeper.folder + "/task-3/stdout.txt"), "three\n");
-}
-
 TEST(KeeperMemory, LimitIsEnforcedOrSaid) {
   TestKeeper keeper(Groups::used);
   const bool no_limits =
@@ -524,6 +502,46 @@ TEST(KeeperMemory, LimitIsEnforcedOrSaid) {
   keeper.send(modest);
   keeper.started();
   EXPECT_EQ(keeper.ended().detail, "") << "killed by somebody else";
+  // Its shell ends well all the same: nothing else would tell.
+  StartRequest parent = keeper.script(3, "(x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done) & wait; exit 0");
+  parent.processes[0].resources.memory = 32 << 20;
+  keeper.send(parent);
+  keeper.started();
+  const ProcessEnded survived = keeper.ended();
+  if (survived.kind == ProcessEndKind::signalled) return;  // this machine's groups end as a whole
+  EXPECT_EQ(survived.code, 0);
+  EXPECT_EQ(survived.detail,
+            "a process that it started was killed: it used more than the memory limit of 32 MiB");
+}
+
+TEST(KeeperPids, LimitIsEnforcedOrLeftToTheUsersOwn) {
+  TestKeeper keeper(Groups::used);
+  const auto groups = read_file("/proc/self/cgroup");
+  const bool has_group = groups && groups->find("pids") != std::string::npos;
+  if (!has_group && ::getuid() == 0) GTEST_SKIP() << "RLIMIT_NPROC does not hold for root";
+  // Its shell ends when it cannot fork; the rest is ended with it.
+  const std::string forks = "i=0; while [ $i -lt 40 ]; do sleep 60 & i=$((i+1)); done; echo all > $HERE/";
+  StartRequest start = keeper.script(1, forks + "limited");
+  start.pids = 10;
+  keeper.send(start);
+  keeper.started();
+  EXPECT_NE(keeper.ended().code, 0);
+  EXPECT_FALSE(read_file(keeper.folder + "/limited")) << "it made forty processes";
+  keeper.send(keeper.script(2, forks + "usual"));
+  keeper.started();
+  EXPECT_EQ(keeper.ended().code, 0);
+  EXPECT_EQ(read_file(keeper.folder + "/usual"), "all\n");
+}
+
+TEST(KeeperPids, WithoutGroupsTheLimitOfTheUserIsSet) {
+  TestKeeper keeper(Groups::forbidden);
+  StartRequest start = keeper.script(1, "ulimit -u");
+  start.pids = 1234;
+  start.processes[0].argv = {"/bin/bash", "-c", "ulimit -u"};
+  keeper.send(start);
+  keeper.started();
+  EXPECT_EQ(keeper.ended().code, 0);
+  EXPECT_EQ(read_file(keeper.folder + "/task-1/stdout.txt"), "1234\n");
 }
 
 TEST(KeeperSocket, WorksInAFolderWithALongPath) {

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace slipway::keeper {
@@ -20,6 +21,8 @@ constexpr Duration kill_again_after = std::chrono::seconds(1);
 constexpr Duration guard_patience_least = std::chrono::milliseconds(100);
 constexpr Duration idle_for = std::chrono::seconds(1);          // then nobody waits for what is removed
 constexpr Duration spawn_takes = std::chrono::milliseconds(1);  // nearly always less
+// While others wait here, starts are reported with ends, so that nobody waits for one.
+constexpr Duration spawn_may_take = std::chrono::milliseconds(20);
 
 ProcessUse use_of(const rusage& usage) {
   const auto duration = [](const timeval& time) { return Duration(time.tv_sec * 1'000'000 + time.tv_usec); };
@@ -27,10 +30,16 @@ ProcessUse use_of(const rusage& usage) {
           .cpu_time = duration(usage.ru_utime) + duration(usage.ru_stime)};
 }
 
+// The limit of its user's processes: the lower one of what is asked and what the machine's owner has set.
+std::uint64_t user_pids(std::uint32_t asked) {
+  rlimit now{};
+  return ::getrlimit(RLIMIT_NPROC, &now) == 0 ? std::min<rlim_t>(asked, now.rlim_cur) : asked;
+}
+
 }  // namespace
 
 Processes::Processes(KeeperIdentity identity, CgroupPool cgroups, Journal journal, JournalHeader header,
-                     std::vector<ProcessEnded> ended, CoreList cores, int epoll, const Clock& clock,
+                     Recovered left, CoreList cores, std::string empty_folders, int epoll, const Clock& clock,
                      std::vector<std::string> restart_command)
     : identity_(std::move(identity)),
       cgroups_(std::move(cgroups)),
@@ -40,8 +49,10 @@ Processes::Processes(KeeperIdentity identity, CgroupPool cgroups, Journal journa
       header_(std::move(header)),
       epoll_(epoll),
       clock_(clock),
+      empty_folders_(std::move(empty_folders)),
       guard_(std::move(restart_command)) {
-  for (ProcessEnded& end : ended) attempts_[end.key].ended.push_back(std::move(end));
+  for (ProcessEnded& end : left.ended) attempts_[end.key].ended.push_back(std::move(end));
+  for (DutyRecord& record : left.duties) duties_[{record.key, record.part}] = std::move(record.content);
   if (!cgroups_.is_exact()) return;
   const int slot = cgroups_.take();
   const Result<void> tried = try_group(cgroups_.folder_fd(slot));
@@ -56,6 +67,7 @@ void Processes::start(StartRequest start) {
   const auto [attempt, is_new] = attempts_.try_emplace(start.key);
   if (!is_new) return;
   attempt->second.left = start.processes.size();
+  if (!start.duties.empty()) note({start.key, 0, std::exchange(start.duties, {})});
   if (refuse_without_lease(start)) return;
   Resources needs;
   for (const ProcessSpec& process : start.processes) needs = needs + process.resources;
@@ -66,6 +78,11 @@ void Processes::start(StartRequest start) {
     capacity_.take(start.key, needs);
     intend(std::move(start));
   }
+}
+
+void Processes::note(const DutyRecord& record) {
+  journal_.note(record);
+  duties_[{record.key, record.part}] = record.content;
 }
 
 void Processes::renew(const RenewRequest& renew) {
@@ -146,9 +163,12 @@ void Processes::forget(const ForgetRequest& forget) {
   start_pending();
   for (const WorkKey& key : forget.keys) {
     const auto found = attempts_.find(key);
-    if (found == attempts_.end() || found->second.left > 0) continue;
+    if (found != attempts_.end() && found->second.left > 0) continue;
+    auto duty = duties_.lower_bound({key, 0});
+    if (found == attempts_.end() && (duty == duties_.end() || duty->first.first != key)) continue;
     journal_.forget(key);
-    attempts_.erase(found);
+    if (found != attempts_.end()) attempts_.erase(found);
+    while (duty != duties_.end() && duty->first.first == key) duty = duties_.erase(duty);
   }
 }
 
@@ -171,6 +191,8 @@ ProcessList Processes::list() {
     WaitingAttempt& waiting = list.waiting.emplace_back(WaitingAttempt{key, {}});
     for (const ProcessSpec& process : waiting_.at(key).processes) waiting.ranks.push_back(process.rank);
   }
+  list.keeps_duties = true;
+  for (const auto& [name, content] : duties_) list.duties.push_back({name.first, name.second, content});
   events_.clear();  // the list says it all
   return list;
 }
@@ -202,6 +224,11 @@ void Processes::start_process(const StartRequest& start, ProcessSpec process) {
     return start_failed(start.key, process.rank,
                         {"cannot set the memory limit: " + memory_procs.error().what});
   }
+  const Result<int> pids_procs = cgroups_.limit_pids(slot, start.pids);
+  if (!pids_procs) {
+    cgroups_.give_back(slot);
+    return start_failed(start.key, process.rank, {"cannot limit its processes: " + pids_procs.error().what});
+  }
   Result<CoreList> cores = limit_cores(start, process, slot);
   if (!cores) {
     cgroups_.give_back(slot);
@@ -209,12 +236,20 @@ void Processes::start_process(const StartRequest& start, ProcessSpec process) {
   }
   const Serial serial = ++last_serial_;
   std::optional<AttemptFolder> folder = own_folder(process);
+  const bool has_folder = folder && empty_folders_.take(*folder);
+  std::vector<AttemptFolder> pieces = own_pieces(process);
+  bool has_working_folder = false;
+  for (AttemptFolder& piece : pieces)
+    if (empty_folders_.take(piece) && !piece.is_file) has_working_folder = true;
   const SpawnOptions options{.marker = identity_.marker(start.key, process.rank),
                              .tag = identity_.tag(serial),
                              .group = cgroups_.folder_fd(slot),
                              .memory_procs = *memory_procs,
-                             .reused_folder = folder ? empty_folders_.take(*folder) : std::string(),
-                             .cores = *cores};
+                             .has_folder = has_folder,
+                             .has_working_folder = has_working_folder,
+                             .cores = *cores,
+                             .pids_procs = *pids_procs,
+                             .user_pids = slot >= 0 && cgroups_.can_limit_pids() ? 0 : user_pids(start.pids)};
   Process made;
   made.key = start.key;
   made.rank = process.rank;
@@ -222,6 +257,7 @@ void Processes::start_process(const StartRequest& start, ProcessSpec process) {
   made.stop_grace = start.stop_grace;
   made.slot = slot;
   made.folder = std::move(folder);
+  made.pieces = std::move(pieces);
   made.cores = std::move(*cores);
   made.started_at = clock_.now();
   const auto pid = spawner_.spawn(std::move(process), options);
@@ -263,6 +299,14 @@ void Processes::check_spawns() {
   });
 }
 
+pid_t Processes::next_ended(int& status, rusage& usage) {
+  if (spawning_.empty()) return ::wait4(-1, &status, WNOHANG, &usage);
+  siginfo_t ended{};
+  if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0) return 0;
+  if (ended.si_code != CLD_EXITED) spawner_.look_before_reaping(ended.si_pid);
+  return ::wait4(ended.si_pid, &status, WNOHANG, &usage);
+}
+
 // True: it was reaped before its program ran, and that has been said.
 bool Processes::never_ran(Serial serial, pid_t pid) {
   if (std::erase(spawning_, serial) == 0) return false;
@@ -274,7 +318,14 @@ bool Processes::never_ran(Serial serial, pid_t pid) {
   give_back(process);
   std::erase(attempts_[process.key].running, serial);
   running_.erase(serial);
-  start_failed(process.key, process.rank, spawner_.take_failure(pid));
+  const SpawnFailure why = spawner_.take_failure(pid);
+  if (process.lease_is_over)
+    did_not_start(process.key, process.rank, ProcessEndKind::lost, "the lease of the node ended", false);
+  else if (process.is_stopping)
+    did_not_start(process.key, process.rank, ProcessEndKind::not_started, "stopped before it was started",
+                  false);
+  else
+    start_failed(process.key, process.rank, why);
   return true;
 }
 
@@ -301,7 +352,7 @@ void Processes::reap() {
   for (;;) {
     int status = 0;
     rusage usage{};
-    const pid_t pid = ::wait4(-1, &status, WNOHANG, &usage);
+    const pid_t pid = next_ended(status, usage);
     if (pid <= 0) break;
     const auto found = by_pid_.find(pid);
     if (others_.erase(pid) > 0) {
@@ -369,16 +420,23 @@ void Processes::finish(Serial serial) {
     end.counts_against_retries = false;
     end.detail = "the lease of the node ended: the service was not heard of";
   }
-  // Also when a shell survived what was killed, and says so by its exit code.
-  if ((end.kind == ProcessEndKind::signalled || end.code != 0) && cgroups_.ran_out_of_memory(process.slot))
-    end.detail = "it used more than its memory limit of " + format_bytes(process.resources.memory);
+  if (end.detail.empty() && cgroups_.ran_out_of_memory(process.slot)) {
+    // A shell that survived what was killed mostly says so by its exit code; one that does not may not know.
+    const bool ended_well = end.kind == ProcessEndKind::exited && end.code == 0;
+    end.detail = (ended_well ? "a process that it started was killed: it used more than the memory limit of "
+                             : "it used more than its memory limit of ") +
+                 format_bytes(process.resources.memory);
+  }
   if (process.is_watched) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, cgroups_.events_fd(process.slot), nullptr);
   give_back(process);
   // Whoever looks for the reason of a failure finds the folder where it was.
   if (process.folder && end.kind == ProcessEndKind::exited && end.code == 0)
     empty_folders_.offer(std::move(*process.folder));
+  Attempt& attempt = attempts_[process.key];
+  attempt.pieces.insert(attempt.pieces.end(), std::make_move_iterator(process.pieces.begin()),
+                        std::make_move_iterator(process.pieces.end()));
   last_end_ = end.ended_at;
-  std::erase(attempts_[process.key].running, serial);
+  std::erase(attempt.running, serial);
   running_.erase(serial);
   note_end(std::move(end));
 }
@@ -387,7 +445,10 @@ void Processes::note_end(ProcessEnded end) {
   journal_.end(end);
   Attempt& attempt = attempts_[end.key];
   attempt.ended.push_back(end);
+  if (end.kind != ProcessEndKind::exited || end.code != 0) attempt.all_succeeded = false;
   if (--attempt.left == 0) {
+    for (AttemptFolder& piece : std::exchange(attempt.pieces, {}))
+      if (attempt.all_succeeded) empty_folders_.offer(std::move(piece));
     capacity_.release(end.key);
     leases_.remove(end.key);
   }
@@ -409,7 +470,7 @@ void Processes::stop_tree(Serial serial, Duration grace) {
 void Processes::on_deadline() {
   end_leases();
   kill_what_is_late();
-  if (is_idle() && !empty_folders_.is_empty() && clock_.now() >= last_end_ + idle_for)
+  if (is_idle() && empty_folders_.has_surplus() && clock_.now() >= last_end_ + idle_for)
     empty_folders_.remove_some();
 }
 
@@ -428,7 +489,8 @@ std::optional<TimePoint> Processes::next_deadline() const {
   std::optional<TimePoint> next;
   if (!spawning_.empty()) {  // less often where one takes its time
     const TimePoint now = clock_.now();
-    next = now + std::max(spawn_takes, (now - running_.at(spawning_.front()).started_at) / 2);
+    next = now + std::max(capacity_.waiting() > 0 ? spawn_may_take : spawn_takes,
+                          (now - running_.at(spawning_.front()).started_at) / 2);
   }
   for (const auto& [serial, process] : running_)
     if (process.kill_at && (!next || *process.kill_at < *next)) next = process.kill_at;
@@ -436,7 +498,7 @@ std::optional<TimePoint> Processes::next_deadline() const {
     const TimePoint at = clock_.now() + (*lease - boot_time());
     next = std::min(next.value_or(at), at);
   }
-  if (is_idle() && !empty_folders_.is_empty()) next = last_end_ + idle_for;
+  if (is_idle() && empty_folders_.has_surplus()) next = last_end_ + idle_for;
   return next;
 }
 
@@ -467,6 +529,7 @@ bool Processes::is_tree_gone(Serial serial) {
 
 std::vector<FromKeeper> Processes::take_events() {
   start_pending();
+  empty_folders_.put_away();
   check_spawns();
   write_down();
   return std::exchange(events_, {});
@@ -474,14 +537,15 @@ std::vector<FromKeeper> Processes::take_events() {
 
 void Processes::write_down() {
   Result<void> written = journal_.flush();
-  if (journal_.is_long(!attempts_.empty())) written = journal_.rewrite(content());
+  if (journal_.is_long(!attempts_.empty() || !duties_.empty())) written = journal_.rewrite(content());
   // Ends stay in memory and in the buffer; the next turn tries again.
   if (!written && !journal_failed_) log_line(written.error().what);
   journal_failed_ = !written;
 }
 
 JournalContent Processes::content() const {
-  JournalContent content{header_, {}, {}};
+  JournalContent content{header_, {}, {}, {}};
+  for (const auto& [name, text] : duties_) content.duties.push_back({name.first, name.second, text});
   for (const auto& [serial, process] : running_)
     content.open.push_back({process.key, process.rank, process.started_at});
   for (const auto& [key, attempt] : attempts_)

@@ -5,6 +5,8 @@
 // A process is over when nothing of its tree is left, and only then is its end reported. When its first
 // process ends by itself the rest of the tree is stopped like any other: SIGTERM, and SIGKILL after the
 // grace.
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -23,22 +25,25 @@
 #include "keeper/leases.h"
 #include "keeper/process_tree.h"
 #include "keeper/protocol.h"
+#include "keeper/recover.h"
 #include "keeper/spawn.h"
 
 namespace slipway::keeper {
 
 class Processes {
  public:
-  // `cores` are those that processes may be held to. `ended` are those a former keeper left. Trees are
-  // watched in `epoll` under the tokens tree_token + slot.
+  // `cores` are those that processes may be held to. `left` is what a former keeper left. `empty_folders`
+  // is where such are kept (empty_folders.h). Trees are watched in `epoll` under the tokens tree_token +
+  // slot.
   Processes(KeeperIdentity identity, CgroupPool cgroups, Journal journal, JournalHeader header,
-            std::vector<ProcessEnded> ended, CoreList cores, int epoll, const Clock& clock,
+            Recovered left, CoreList cores, std::string empty_folders, int epoll, const Clock& clock,
             std::vector<std::string> restart_command);
 
   static constexpr std::uint64_t tree_token = 1ull << 32;
 
   void start(StartRequest start);  // of an attempt that is known: does nothing
   void stop(const StopRequest& stop);
+  void note(const DutyRecord& record);
   void forget(const ForgetRequest& forget);
   void renew(const RenewRequest& renew);
   void ignore_child(pid_t pid) { others_.insert(pid); }  // one that belongs to no process
@@ -74,11 +79,14 @@ class Processes {
     bool is_watched = false;
     std::optional<TimePoint> kill_at;
     std::optional<AttemptFolder> folder;  // where it is this process's alone
+    std::vector<AttemptFolder> pieces;    // else what is
     std::optional<ProcessEnded> end;      // of the first process; the rest of the tree is still there
     bool lease_is_over = false;           // and it was killed for that
   };
   struct Attempt {
     std::size_t left = 0;  // processes that have not ended
+    bool all_succeeded = true;
+    std::vector<AttemptFolder> pieces;  // of those that have ended
     std::vector<std::uint32_t> running;
     std::vector<ProcessEnded> ended;
   };
@@ -93,6 +101,7 @@ class Processes {
   void give_back(const Process& process);
   void note_start(const Process& process);
   void check_spawns();
+  pid_t next_ended(int& status, rusage& usage);
   bool never_ran(Serial serial, pid_t pid);
   void start_failed(const WorkKey& key, std::uint32_t rank, SpawnFailure why);
   void did_not_start(const WorkKey& key, std::uint32_t rank, ProcessEndKind kind, std::string why,
@@ -138,6 +147,7 @@ class Processes {
   Running running_;
   std::unordered_map<pid_t, Serial> by_pid_;
   std::map<WorkKey, Attempt> attempts_;
+  std::map<std::pair<WorkKey, std::uint32_t>, std::string> duties_;  // by part
   std::vector<FromKeeper> events_;
 };
 

@@ -15,11 +15,15 @@ enum class Kind : std::uint8_t {
   start_limited = 7,  // the same, and its processes are held to their cores
   start_leased = 8,   // either, under a lease
   renew = 9,
-  // 64 was a list that did not say how cores are enforced; keepers of before send it
+  duty = 10,
+  start_with_duties = 11,  // any of the starts
+  start_bounded = 12,      // any of them, with another number of processes than usual
+  // 64 was a list that did not say how cores are enforced, 67 one without duties; keepers of before send them
   list_of_before = 64,
   started = 65,
   ended = 66,
-  list = 67,
+  list_without_duties = 67,
+  list = 68,
 };
 
 void write(ByteWriter& out, const std::vector<std::string>& texts) {
@@ -102,6 +106,19 @@ Kind write_content(ByteWriter& out, const StartRequest& start) {
   write(out, start.total);
   out.number(static_cast<std::uint32_t>(start.processes.size()));
   for (const ProcessSpec& process : start.processes) write(out, process);
+  if (start.pids != pids_usual) {
+    out.number<std::uint8_t>(start.cpu_limit);
+    out.number(start.lease.count());
+    out.text(start.duties);
+    out.number(start.pids);
+    return Kind::start_bounded;
+  }
+  if (!start.duties.empty()) {
+    out.number<std::uint8_t>(start.cpu_limit);
+    out.number(start.lease.count());
+    out.text(start.duties);
+    return Kind::start_with_duties;
+  }
   if (start.lease > Duration(0)) {
     out.number<std::uint8_t>(start.cpu_limit);
     out.number(start.lease.count());
@@ -113,6 +130,10 @@ Kind write_content(ByteWriter& out, const StopRequest& stop) {
   keeper::write(out, stop.key);
   out.number(stop.grace.count());
   return Kind::stop;
+}
+Kind write_content(ByteWriter& out, const DutyRecord& record) {
+  keeper::write(out, record);
+  return Kind::duty;
 }
 Kind write_content(ByteWriter& out, const ForgetRequest& forget) {
   out.number(static_cast<std::uint32_t>(forget.keys.size()));
@@ -137,6 +158,9 @@ Kind write_content(ByteWriter& out, const ProcessList& list) {
   }
   out.text(list.cpu_limit);
   out.text(list.cpu_limit_reason);
+  out.number<std::uint8_t>(list.keeps_duties);
+  out.number(static_cast<std::uint32_t>(list.duties.size()));
+  for (const DutyRecord& record : list.duties) keeper::write(out, record);
   return Kind::list;
 }
 Kind write_content(ByteWriter& out, const ProcessStarted& start) {
@@ -243,6 +267,20 @@ ProcessEnded read_ended(ByteReader& in) {
   return end;
 }
 
+void write(ByteWriter& out, const DutyRecord& record) {
+  write(out, record.key);
+  out.number(record.part);
+  out.text(record.content);
+}
+
+DutyRecord read_duty(ByteReader& in) {
+  DutyRecord record;
+  record.key = read_key(in);
+  record.part = in.number<std::uint32_t>();
+  record.content = in.text();
+  return record;
+}
+
 void append_frame(std::string& out, const ToKeeper& message) { append(out, message); }
 void append_frame(std::string& out, const FromKeeper& message) { append(out, message); }
 
@@ -278,6 +316,20 @@ Result<ToKeeper> parse_to_keeper(std::string_view frame) {
       start.lease = Duration(in.number<Duration::rep>());
       return checked<ToKeeper>(std::move(start), in);
     }
+    case Kind::start_with_duties:
+    case Kind::start_bounded: {
+      const bool is_bounded = static_cast<Kind>(frame.front()) == Kind::start_bounded;
+      StartRequest start = read_start(in);
+      start.cpu_limit = in.number<std::uint8_t>() != 0;
+      start.lease = Duration(in.number<Duration::rep>());
+      start.duties = in.text();
+      if (is_bounded) start.pids = in.number<std::uint32_t>();
+      return checked<ToKeeper>(std::move(start), in);
+    }
+    case Kind::duty: {
+      ToKeeper message = read_duty(in);
+      return checked(std::move(message), in);
+    }
     case Kind::renew: return checked<ToKeeper>(RenewRequest{Duration(in.number<Duration::rep>())}, in);
     case Kind::stop: {
       StopRequest stop;
@@ -302,10 +354,19 @@ Result<FromKeeper> parse_from_keeper(std::string_view frame) {
       FromKeeper message = read_list(in);
       return checked(std::move(message), in);
     }
+    case Kind::list_without_duties: {
+      ProcessList list = read_list(in);
+      list.cpu_limit = in.text();
+      list.cpu_limit_reason = in.text();
+      return checked<FromKeeper>(std::move(list), in);
+    }
     case Kind::list: {
       ProcessList list = read_list(in);
       list.cpu_limit = in.text();
       list.cpu_limit_reason = in.text();
+      list.keeps_duties = in.number<std::uint8_t>() != 0;
+      list.duties.resize(in.count());
+      for (DutyRecord& record : list.duties) record = read_duty(in);
       return checked<FromKeeper>(std::move(list), in);
     }
     case Kind::started: {

@@ -31,6 +31,16 @@ struct WaitingAttempt {
   friend bool operator==(const WaitingAttempt&, const WaitingAttempt&) = default;
 };
 
+// What an agent leaves with the keeper for whichever agent comes next: kept in the journal until the work is
+// forgotten. Only agents know what the content means. Part 0 says what there is to do for the work, and is
+// there before it starts; others what came of it.
+struct DutyRecord {
+  WorkKey key;
+  std::uint32_t part = 0;
+  std::string content;
+  friend bool operator==(const DutyRecord&, const DutyRecord&) = default;
+};
+
 // Everything a keeper knows. An attempt that is in no list never ran there: an intent is written down before
 // each start.
 struct ProcessList {
@@ -40,6 +50,8 @@ struct ProcessList {
   std::vector<WaitingAttempt> waiting;  // in the order they will start
   std::string cpu_limit;         // how cores are enforced: cgroup, affinity, off; empty: an old keeper,
   std::string cpu_limit_reason;  // which cannot
+  bool keeps_duties = false;     // false: an old keeper, which must not be sent any
+  std::vector<DutyRecord> duties;
   friend bool operator==(const ProcessList&, const ProcessList&) = default;
 };
 
@@ -63,8 +75,10 @@ struct StartRequest {
   bool behind = false;  // prefetched: starts when it fits into `total`, after those that wait already
   Resources total;      // of the node
   std::vector<ProcessSpec> processes;
-  bool cpu_limit = false;  // they are held to their cores; only a keeper that says it can is asked
-  Duration lease{0};       // killed when the lease was not renewed for so long; 0: never
+  bool cpu_limit = false;           // they are held to their cores; only a keeper that says it can is asked
+  Duration lease{0};                // killed when the lease was not renewed for so long; 0: never
+  std::string duties;               // part 0 of its records, written down with the intent; empty: none
+  std::uint32_t pids = pids_usual;  // processes and threads that each of them may have at a time
   friend bool operator==(const StartRequest&, const StartRequest&) = default;
 };
 struct StopRequest {
@@ -87,8 +101,8 @@ struct QuitRequest {  // end every tree, take the cgroups away, forget everythin
   friend bool operator==(const QuitRequest&, const QuitRequest&) = default;
 };
 
-using ToKeeper =
-    std::variant<ListRequest, StartRequest, StopRequest, ForgetRequest, QuitRequest, RenewRequest>;
+using ToKeeper = std::variant<ListRequest, StartRequest, StopRequest, ForgetRequest, QuitRequest,
+                              RenewRequest, DutyRecord>;
 using FromKeeper = std::variant<ProcessList, ProcessStarted, ProcessEnded>;
 
 void append_frame(std::string& out, const ToKeeper& message);
@@ -105,7 +119,9 @@ Result<FromKeeper> parse_from_keeper(std::string_view frame);
 // Also how the journal writes them.
 void write(ByteWriter& out, const WorkKey& key);
 void write(ByteWriter& out, const ProcessEnded& end);
+void write(ByteWriter& out, const DutyRecord& record);
 WorkKey read_key(ByteReader& in);
 ProcessEnded read_ended(ByteReader& in);
+DutyRecord read_duty(ByteReader& in);
 
 }  // namespace slipway::keeper

@@ -56,11 +56,41 @@ TEST(KeeperProtocol, TheListOfAKeeperOfBeforeDoesNotSayHowCoresAreLimited) {
   std::string bytes;
   append_frame(bytes, FromKeeper(list));
   std::string frame = bytes.substr(sizeof(std::uint32_t));
-  frame.resize(frame.size() - 2 * sizeof(std::uint32_t));  // two empty texts
+  frame.resize(frame.size() - 1 - 3 * sizeof(std::uint32_t));  // a flag and a count; two empty texts
   frame[0] = 64;
   const Result<FromKeeper> parsed = parse_from_keeper(frame);
   ASSERT_TRUE(parsed) << parsed.error().what;
   EXPECT_EQ(std::get<ProcessList>(*parsed), list);
+}
+
+TEST(KeeperProtocol, AKeeperOfBeforeKeepsNoDuties) {
+  ProcessList list;
+  list.cpu_limit = "cgroup";
+  std::string bytes;
+  append_frame(bytes, FromKeeper(list));
+  std::string frame = bytes.substr(sizeof(std::uint32_t));
+  frame.resize(frame.size() - 1 - sizeof(std::uint32_t));  // a flag and a count
+  frame[0] = 67;
+  const Result<FromKeeper> parsed = parse_from_keeper(frame);
+  ASSERT_TRUE(parsed) << parsed.error().what;
+  EXPECT_EQ(std::get<ProcessList>(*parsed), list);
+  EXPECT_FALSE(std::get<ProcessList>(*parsed).keeps_duties);
+}
+
+TEST(KeeperProtocol, DutiesTravelWithAStartAndAlone) {
+  const WorkKey key = AttemptKey{{JobId{7}, 1, 2}, 3};
+  StartRequest start;
+  start.key = key;
+  start.cpu_limit = true;
+  start.lease = std::chrono::seconds(5);
+  start.duties = "push";
+  for (const ToKeeper& message : {ToKeeper(start), ToKeeper(DutyRecord{key, 2, std::string("a\0b", 3)})}) {
+    std::string bytes;
+    append_frame(bytes, message);
+    const Result<ToKeeper> parsed = parse_to_keeper(std::string_view(bytes).substr(sizeof(std::uint32_t)));
+    ASSERT_TRUE(parsed);
+    EXPECT_EQ(*parsed, message);
+  }
 }
 
 }  // namespace

@@ -32,11 +32,10 @@ Result<void> end_leftovers(const JournalHeader& header) {
 
 }  // namespace
 
-Result<std::vector<ProcessEnded>> recover(const std::string& journal_path, const std::string& boot,
-                                          TimePoint now) {
+Result<Recovered> recover(const std::string& journal_path, const std::string& boot, TimePoint now) {
   Result<std::optional<JournalContent>> journal = read_journal(journal_path);
   if (!journal) return fail(journal.error());
-  if (!*journal) return std::vector<ProcessEnded>();
+  if (!*journal) return Recovered{};
   JournalContent& left = **journal;
   const bool same_boot = left.header.boot == boot;
   if (same_boot)
@@ -53,7 +52,7 @@ Result<std::vector<ProcessEnded>> recover(const std::string& journal_path, const
     end.ended_at = now;
     left.ended.push_back(std::move(end));
   }
-  return std::move(left.ended);
+  return Recovered{std::move(left.ended), std::move(left.duties)};
 }
 
 }  // namespace slipway::keeper

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/search_path.h"
+#include "keeper/empty_folders.h"
 #include "keeper/spawn_child.h"
 
 namespace slipway::keeper {
@@ -34,6 +36,7 @@ struct NewChild {
 
 namespace {
 
+constexpr std::string_view killed_too_early = "it was killed before its program ran";
 constexpr std::size_t in_progress_max = 4;
 constexpr int looks_max = 10;
 constexpr std::size_t made_max = 4;  // an attempt's own, its outputs, its checkpoints, the job's shared one
@@ -82,7 +85,6 @@ void prepare(NewChild& child) {
   setup.environment = child.environment.data();
   setup.folders = child.folders.data();
   setup.folder_count = child.folders.size();
-  setup.reused_folder = child.options.reused_folder.empty() ? nullptr : child.options.reused_folder.c_str();
   setup.stdout_file = child_path(process, process.stdout_file);
   setup.stderr_file = child_path(process, process.stderr_file);
   setup.working_folder = child_path(process, process.working_folder);
@@ -90,12 +92,15 @@ void prepare(NewChild& child) {
   setup.file_count = child.file_names.size();
   setup.group = child.options.group;
   setup.memory_procs = child.options.memory_procs;
+  setup.pids_procs = child.options.pids_procs;
+  setup.user_pids = child.options.user_pids;
   setup.tag = child.options.tag;
   setup.has_cores = !child.options.cores.empty();
   CPU_ZERO(&setup.cores);
   for (const int core : child.options.cores) CPU_SET(static_cast<std::size_t>(core), &setup.cores);
   setup.keeper = ::getpid();
   setup.failed = SpawnStep::none;
+  setup.executes = false;
 }
 
 // ── what went wrong ──
@@ -124,6 +129,18 @@ std::string describe_execute(const NewChild& child) {
   return what;
 }
 
+// Of one that has ended and was not reaped. Where that cannot be told, it counts as having done so.
+bool has_executed(pid_t pid) {
+  constexpr unsigned long forked_only = 0x40;  // PF_FORKNOEXEC, of the kernel's task flags
+  const Result<std::string> stat = read_file(fmt::format("/proc/{}/stat", pid));
+  const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
+  unsigned long flags = 0;
+  if (name_end == std::string::npos ||
+      std::sscanf(stat->c_str() + name_end + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) != 1)
+    return true;
+  return (flags & forked_only) == 0;
+}
+
 SpawnFailure describe(const NewChild& child) {
   const char* why = std::strerror(child.setup.error);
   switch (child.setup.failed) {
@@ -134,6 +151,7 @@ SpawnFailure describe(const NewChild& child) {
     case SpawnStep::folder: return {fmt::format("cannot make folder {}: {}", child.setup.failed_path, why)};
     case SpawnStep::file: return {fmt::format("cannot create {}: {}", child.setup.failed_path, why)};
     case SpawnStep::memory_group: return {fmt::format("cannot set the memory limit: {}", why)};
+    case SpawnStep::pids_group: return {fmt::format("cannot limit its processes: {}", why)};
     case SpawnStep::session:
     case SpawnStep::none: break;
   }
@@ -185,8 +203,11 @@ tl::expected<pid_t, SpawnFailure> Spawner::spawn(ProcessSpec process, const Spaw
   child->options = options;
   child->folders.clear();
   for (const std::string& folder : child->process.folders) {
+    const bool is_first = child->folders.empty();
     ChildPath& path = child->folders.emplace_back(child_path(child->process, folder));
-    path.is_made = std::find(made_.begin(), made_.end(), folder) != made_.end();
+    path.is_made = (options.has_folder && (is_first || path.is_inside)) ||
+                   (options.has_working_folder && folder == child->process.working_folder) ||
+                   std::find(made_.begin(), made_.end(), folder) != made_.end();
   }
   look_for(*child);
   prepare(*child);
@@ -202,14 +223,20 @@ void Spawner::settle(pid_t pid) {
   std::optional<SpawnFailure>& failure = settled_[pid];
   if (child->setup.failed != SpawnStep::none)
     failure = describe(*child);
+  else if (!child->setup.executes)
+    failure = SpawnFailure{std::string(killed_too_early)};
   else
     remember(*child);
   free_.push_back(std::move(child));
 }
 
 void Spawner::remember(NewChild& child) {
-  for (std::string& folder : child.process.folders) {
+  // What nobody else uses may be handed on to another attempt, checkpoints of this one's task included.
+  const bool may_be_handed_on = own_folder(child.process).has_value();
+  for (std::size_t i = 0; i < child.process.folders.size(); ++i) {
+    std::string& folder = child.process.folders[i];
     if (folder == child.process.working_folder) continue;
+    if (may_be_handed_on && (i == 0 || child.folders[i].is_inside)) continue;
     std::erase(made_, folder);
     made_.push_back(std::move(folder));
   }
@@ -231,6 +258,12 @@ Spawner::State Spawner::state(pid_t pid) {
   if (settled->second) return State::failed;
   settled_.erase(settled);
   return State::executed;
+}
+
+void Spawner::look_before_reaping(pid_t pid) {
+  const auto child = in_progress_.find(pid);
+  if (child == in_progress_.end() || has_executed(pid)) return;
+  child->second->setup.executes = false;
 }
 
 SpawnFailure Spawner::take_failure(pid_t pid) { return std::move(*settled_.extract(pid).mapped()); }

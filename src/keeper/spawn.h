@@ -24,12 +24,15 @@
 namespace slipway::keeper {
 
 struct SpawnOptions {
-  std::string marker;           // SLIPWAY_KEEPER=…, added to the environment
-  std::uint64_t tag = 0;        // see process_tree.h
-  int group = -1;               // folder of a v2 cgroup the child starts in, or -1
-  int memory_procs = -1;        // cgroup.procs of a v1 memory group the child enters, or -1
-  std::string reused_folder{};  // becomes the first of its folders (empty_folders.h); empty: none
+  std::string marker;       // SLIPWAY_KEEPER=…, added to the environment
+  std::uint64_t tag = 0;    // see process_tree.h
+  int group = -1;           // folder of a v2 cgroup the child starts in, or -1
+  int memory_procs = -1;    // cgroup.procs of a v1 memory group the child enters, or -1
+  bool has_folder = false;  // its first folder is there, with all that belongs in it (empty_folders.h)
+  bool has_working_folder = false;
   CoreList cores{};             // that it is held to; empty: to none
+  int pids_procs = -1;          // cgroup.procs of a v1 group for the number of processes, likewise
+  std::uint64_t user_pids = 0;  // RLIMIT_NPROC, where no group can limit them; 0: none
 };
 
 struct SpawnFailure {
@@ -53,6 +56,8 @@ class Spawner {
   // after that.
   enum class State { in_progress, executed, failed };
   State state(pid_t pid);
+  // Of one that has ended, while it can still be looked at: an execve that was killed has run nothing.
+  void look_before_reaping(pid_t pid);
   // Of one that failed: why. Its child exits, and has to be reaped.
   SpawnFailure take_failure(pid_t pid);
 

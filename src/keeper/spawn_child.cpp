@@ -1,7 +1,6 @@
 #include "keeper/spawn_child.h"
 
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -72,16 +71,10 @@ SLIPWAY_IN_CHILD long make_folder(ChildSetup& child, const char* path) {
 }
 
 SLIPWAY_IN_CHILD long make_folders(ChildSetup& child) {
-  bool is_reused = false;
-  // It fails where the folder is there already, and where the reused one was deleted with its job.
-  if (child.reused_folder != nullptr && child.folder_count > 0)
-    is_reused = call(SYS_renameat2, AT_FDCWD, child.reused_folder, AT_FDCWD, child.folders[0].full,
-                     RENAME_NOREPLACE) == 0;
   for (std::size_t i = 0; i < child.folder_count; ++i) {
     const ChildPath& folder = child.folders[i];
     child.failed_path = folder.full;
-    const bool is_made = folder.is_made || (is_reused && (i == 0 || folder.is_inside));
-    if (!is_made)
+    if (!folder.is_made)
       if (const long made = make_folder(child, folder.to_use); made < 0) return made;
     if (i == 0)
       if (const long entered = call(SYS_chdir, folder.full); entered < 0) return entered;
@@ -126,6 +119,11 @@ SLIPWAY_IN_CHILD SpawnStep prepare_and_execute(ChildSetup& child, long& result) 
   if (child.has_cores) call(SYS_sched_setaffinity, 0, sizeof child.cores, &child.cores);
   if (child.memory_procs >= 0 && (result = enter_group(child.memory_procs)) < 0)
     return SpawnStep::memory_group;
+  if (child.pids_procs >= 0 && (result = enter_group(child.pids_procs)) < 0) return SpawnStep::pids_group;
+  if (child.user_pids > 0) {
+    const rlimit pids{child.user_pids, child.user_pids};
+    call(SYS_prlimit64, 0, RLIMIT_NPROC, &pids, nullptr);
+  }
   if ((result = call(SYS_setsid)) < 0) return SpawnStep::session;
   if ((result = call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL)) < 0) return SpawnStep::session;
   if (call(SYS_getppid) != child.keeper) call(SYS_exit_group, 127);  // it died before we were tied to it
@@ -142,6 +140,7 @@ SLIPWAY_IN_CHILD SpawnStep prepare_and_execute(ChildSetup& child, long& result) 
   call(SYS_rt_sigaction, SIGPIPE, &usual, nullptr, sizeof usual.mask);
   call(SYS_rt_sigaction, SIGXFSZ, &usual, nullptr, sizeof usual.mask);
   call(SYS_rt_sigprocmask, SIG_SETMASK, &none_blocked, nullptr, sizeof none_blocked);
+  child.executes = true;
   result = execute(child);
   return SpawnStep::execute;
 }

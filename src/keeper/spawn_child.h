@@ -20,7 +20,16 @@ struct KernelAction {  // what the kernel itself takes for a signal's dispositio
   unsigned long mask;
 };
 
-enum class SpawnStep : std::uint8_t { none, memory_group, session, folder, file, working_folder, execute };
+enum class SpawnStep : std::uint8_t {
+  none,
+  memory_group,
+  pids_group,
+  session,
+  folder,
+  file,
+  working_folder,
+  execute
+};
 
 struct ChildPath {
   const char* full = "";    // for messages
@@ -40,18 +49,19 @@ struct ChildSetup {
   char* const* environment = nullptr;
   const ChildPath* folders = nullptr;  // made in this order; the child enters the first
   std::size_t folder_count = 0;
-  const char* reused_folder = nullptr;  // is renamed to the first folder, with all that is in it
   ChildPath stdout_file;
   ChildPath stderr_file;
   ChildPath working_folder;
   const char* const* files = nullptr;  // to execute: the one that works
   std::size_t file_count = 0;
-  std::size_t file_first = 0;  // tried before all others, where there is such
-  int group = -1;              // folder of a v2 cgroup to start in, or -1
-  int group_procs = -1;        // cgroup.procs of that group, where it cannot start in it
-  int memory_procs = -1;       // cgroup.procs of a v1 memory group, or -1
-  std::uint64_t tag = 0;       // see process_tree.h
-  cpu_set_t cores{};           // that it is held to, where has_cores
+  std::size_t file_first = 0;   // tried before all others, where there is such
+  int group = -1;               // folder of a v2 cgroup to start in, or -1
+  int group_procs = -1;         // cgroup.procs of that group, where it cannot start in it
+  int memory_procs = -1;        // cgroup.procs of a v1 memory group, or -1
+  int pids_procs = -1;          // likewise for the number of processes
+  std::uint64_t user_pids = 0;  // RLIMIT_NPROC; 0: as the keeper's
+  std::uint64_t tag = 0;        // see process_tree.h
+  cpu_set_t cores{};            // that it is held to, where has_cores
   bool has_cores = false;
   pid_t keeper = 0;
   bool only_exits = false;
@@ -59,6 +69,7 @@ struct ChildSetup {
   // Left by the child.
   SpawnStep failed = SpawnStep::none;
   int error = 0;
+  bool executes = false;       // all that comes before its program is done
   std::size_t file_tried = 0;  // which of the files was tried last
   const char* failed_path = "";
   std::atomic<int> shares_memory{0};  // cleared by the kernel when it has executed or exited

@@ -150,9 +150,6 @@ std::string threads(const TaskSpec& task, const Member& member) {
   return std::to_string(std::max<Millicores>(1, member.resources.cores / sharing / 1000));
 }
 
-// An array without retries is many small things; a folder for each is most of what it costs.
-bool keeps_checkpoints(const TaskSpec& task) { return !task.count || task.retries > 0; }
-
 Gang gang_on(const TaskSpec& task, const Placement& placement) {
   return {task, placement, gang_of(task, static_cast<std::uint32_t>(placement.nodes.size()))};
 }
@@ -294,6 +291,7 @@ std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placeme
     order.view = view_of(task, placement, node, words);
     order.stop_grace = task.stop_grace;
     order.lease = placement.nodes[node].lease;
+    order.run_as = placement.run_as;
     if (!task.preparation.empty()) order.preparation.push_back(preparation(gang, node, words));
     order.files = row.files(gang);
     for (std::uint32_t rank = 0; rank < gang.members.size() && !order.source.empty(); ++rank)
@@ -314,14 +312,15 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
     order.key = placement.key;
     order.folder = attempt_folder(placement.workspace, job, placement.task_name, placement.key.attempt);
     order.shared = shared_folder(placement.workspace, job);
-    if (keeps_checkpoints(task))
-      order.checkpoints = checkpoint_folder(placement.workspace, job, placement.task_name);
+    order.checkpoints = checkpoint_folder(placement.workspace, job, task, placement.task_name);
     order.workdir = task.workdir;
     order.source = placement.source;
     order.files = row.files(gang);
     order.stop_grace = task.stop_grace;
     order.silence = task.silence_timeout;
+    order.pids = task.pids;
     order.cpu_limit = placement.cpu_limit && !task.whole_nodes;
+    order.run_as = placement.run_as;
   }
   std::vector<std::size_t> gpus_used(gang.nodes());
   for (std::uint32_t rank = 0; rank < gang.members.size(); ++rank) {

@@ -37,6 +37,7 @@ struct Placement {
   std::string secret;
   std::vector<View::Place> places;  // the pool's mounts and the task's, where they lie
   bool cpu_limit = true;            // of the pool
+  std::optional<RunAs> run_as{};    // the user of the machine
 };
 
 // Whether the nodes must get ready first: several must start together, or ports must be found.

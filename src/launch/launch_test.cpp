@@ -125,13 +125,14 @@ TEST(Launch, UsersCannotShadowOurVariablesButDefaults) {
             Lines{"lab-1 hello 0 8"});
 }
 
-TEST(Launch, AnArrayWithoutRetriesHasNoFolderForCheckpoints) {
+TEST(Launch, EveryAttemptOfATaskHasTheSameFolderForCheckpoints) {
   TaskSpec task;
   task.command = std::string("true");
   task.count = 10;
-  EXPECT_EQ(launch(task, placed_on(1))[0].checkpoints, "");
+  EXPECT_EQ(launch(task, placed_on(1))[0].checkpoints, "workspaces/default/jobs/job_7/sweep[3].1/checkpoint")
+      << "of attempt 2, and a part of the first one's folder: it is made with that";
   task.retries = 1;
-  EXPECT_NE(launch(task, placed_on(1))[0].checkpoints, "");
+  EXPECT_EQ(launch(task, placed_on(1))[0].checkpoints, "workspaces/default/jobs/job_7/_checkpoints/sweep[3]");
 }
 
 TEST(Launch, GpusAreDealtToTheProcessesOfANode) {

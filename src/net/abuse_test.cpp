@@ -1,4 +1,5 @@
 // What a server must survive. Each case here once was, or could be, an outage.
+#include <fmt/format.h>
 #include <malloc.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -82,6 +83,65 @@ TEST(Abuse, EndlessHeadersAre431AndUseNoMemory) {
   EXPECT_EQ(status_of(exact.read_answer()), "HTTP/1.1 200 OK") << "32 KiB are allowed";
   exact.send(request + std::string(32 * 1024 - request.size() - 3, 'x') + "\r\n\r\n");
   EXPECT_EQ(status_of(exact.read_to_end()), "HTTP/1.1 431 Request Header Fields Too Large");
+}
+
+TEST(Abuse, H5_TheMemoryForBodiesIsLimitedInAll) {
+  ServerOptions options;
+  options.body_memory_max = 1 << 20;
+  TestServer server(echo, options);
+  const std::string most(900 << 10, 'x');
+  const auto ask = [&] {
+    RawClient other(server.port);
+    other.send(fmt::format("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n", most.size()) + most);
+    return status_of(other.read_answer());
+  };
+  const std::string full = "HTTP/1.1 503 Service Unavailable";
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  // While it is being read another may take the memory first, and this one is refused: then anew. It has the
+  // memory when two in a row are refused.
+  std::optional<RawClient> first;
+  for (bool holds = false; !holds;) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "nobody was refused";
+    first.emplace(server.port);
+    first->send(fmt::format("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n", most.size() + 1) + most);
+    for (int tries = 0; tries < 20 && !holds; ++tries) holds = ask() == full && ask() == full;
+  }
+  RawClient small(server.port);
+  small.send("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc");
+  EXPECT_EQ(status_of(small.read_answer()), "HTTP/1.1 200 OK");
+  first->send("x");
+  EXPECT_EQ(status_of(first->read_answer()), "HTTP/1.1 200 OK");
+  std::string last = full;
+  while (last == full && std::chrono::steady_clock::now() < deadline) last = ask();
+  EXPECT_EQ(last, "HTTP/1.1 200 OK") << "what was answered holds none";
+}
+
+TEST(Abuse, H5_ConnectionsAreLimited) {
+  ServerOptions options;
+  options.connections_max = 3;
+  TestServer server(echo, options);
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server.port));
+    clients.back()->send("GET / HTTP/1.1\r\n\r\n");
+    EXPECT_EQ(status_of(clients.back()->read_answer()), "HTTP/1.1 200 OK");
+  }
+  RawClient refused(server.port);
+  EXPECT_EQ(status_of(refused.read_to_end()), "HTTP/1.1 503 Service Unavailable");
+  clients.back()->close();
+  ASSERT_TRUE(server.has_connections(2));
+  RawClient next(server.port);
+  next.send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(status_of(next.read_answer()), "HTTP/1.1 200 OK");
+}
+
+TEST(Abuse, H5_AConnectionThatSaysNothingIsClosed) {
+  ServerOptions options;
+  options.first_byte_deadline = 50ms;
+  TestServer server(echo, options);
+  RawClient client(server.port);
+  client.read_to_end();
+  EXPECT_TRUE(client.ended);
 }
 
 TEST(Abuse, ASlowHeadIs408) {

@@ -17,14 +17,18 @@ namespace slipway::net {
 struct Url {
   std::string host;
   std::uint16_t port = 80;
-  std::string path;               // without a trailing slash; usually empty
-  bool is_secure = false;         // https
-  std::string authority() const;  // host:port; of https without its usual port
-  std::string origin() const;     // http://127.0.0.1:8470
+  std::string path;        // without a trailing slash; usually empty
+  bool is_secure = false;  // https
+  // Of https: the only certificate that is trusted, the server's or its issuer's, by its SHA-256. Written
+  // behind the address: https://head:8470#sha256:4f2a…
+  std::string fingerprint{};
+  std::string certificate_file{}, key_file{};  // what to show, where there is such a file
+  std::string authority() const;               // host:port; of https without its usual port
+  std::string origin() const;                  // http://127.0.0.1:8470
 };
-// http://127.0.0.1:8470, http://[::1]:8470, or host:port.
+// http://127.0.0.1:8470, http://[::1]:8470, host:port, https://head:8470, https://head:8470#sha256:4f2a…
 Result<Url> parse_url(std::string_view text);
-// The same, or https: for servers that are not ours. Client supports both, WebSockets only http.
+// The same for servers that are not ours: without a fingerprint.
 Result<Url> parse_web_url(std::string_view text);
 
 // Keeps its connection between requests and dials again when the server closed it meanwhile. Not thread-safe.

@@ -258,7 +258,8 @@ TEST(Client, ReportsWhyAnUploadWasRejectedMidway) {
   const auto response = Client(server.url()).request("PUT", "/", {.body_file = path});
   ASSERT_TRUE(response) << response.error().what;
   EXPECT_EQ(response->status, 413);
-  EXPECT_EQ(response->body, "the body has 67108864 bytes; 16777216 are allowed\n");
+  EXPECT_NE(response->body.find("the body has 67108864 bytes; 16777216 are allowed"), std::string::npos)
+      << response->body;
 }
 
 }  // namespace

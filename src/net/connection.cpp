@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "net/exchange.h"
+#include "net/tls_server_state.h"
 #include "net/websocket.h"
 
 namespace slipway::net {
@@ -19,15 +20,21 @@ constexpr std::size_t pending_size_max = 16 * 1024;
 // Bodies of a known size get their memory at once, but not on the word of a stranger for more than this.
 constexpr std::size_t request_reserve_max = 1 << 20;
 
-}  // namespace
-
-Connection::Incoming::~Incoming() {
-  if (spool) ::unlink(request.body_file.c_str());  // not handed over: nobody else knows of it
+Transport make_transport(const ServerCore& server, TcpSocket socket) {
+  const auto& tls = server.options.tls;
+  SslPointer ssl = tls ? tls->state().accept(socket.native_handle()) : nullptr;
+  if (tls && !ssl) {  // no memory for it: nothing goes in the clear instead
+    error_code error;
+    socket.close(error);
+  }
+  return Transport(std::move(socket), std::move(ssl));
 }
+
+}  // namespace
 
 Connection::Connection(std::shared_ptr<ServerCore> server, TcpSocket socket, tcp::endpoint peer)
     : server_(std::move(server)),
-      transport_(std::move(socket)),
+      transport_(make_transport(*server_, std::move(socket))),
       timer_(server_->loop.io.get_executor()),
       peer_(std::move(peer)) {
   server_->add(*this);
@@ -36,7 +43,8 @@ Connection::Connection(std::shared_ptr<ServerCore> server, TcpSocket socket, tcp
 Connection::~Connection() { server_->remove(*this); }
 
 void Connection::start() {
-  set_deadline_in(server_->options.idle_max);
+  // Who connects has something to ask; between two requests a client may be idle for longer.
+  set_deadline_in(std::min(server_->options.first_byte_deadline, server_->options.idle_max));
   watch_readable();
 }
 
@@ -55,6 +63,14 @@ void Connection::close() {
   pending_ = {};
   notify_gone();
   server_->remove(*this);
+}
+
+// What changes something is answered: it was allowed when it was asked, and may be what took the token back.
+void Connection::cut_if_opened_with(const std::string& token) {
+  if (opened_with_ != token) return;
+  const bool is_open = phase_ == Phase::answering || phase_ == Phase::streaming ||
+                       phase_ == Phase::upgraded || phase_ == Phase::handling;
+  if (is_open && (only_reads_ || phase_ == Phase::upgraded)) close();
 }
 
 void Connection::watch_readable() {
@@ -114,6 +130,7 @@ bool Connection::take_head(std::string_view& bytes, std::size_t searched) {
     head_started_ = SteadyClock::now();
     is_http_1_1_ = true;
     is_head_request_ = false;
+    opened_with_.clear();
     searched = 0;
   }
   const std::size_t end = find_head_end(bytes, searched);
@@ -137,7 +154,7 @@ bool Connection::take_head(std::string_view& bytes, std::size_t searched) {
 }
 
 bool Connection::begin_request(std::string_view head) {
-  incoming_ = std::make_unique<Incoming>();
+  incoming_ = std::make_unique<Incoming>(*server_);
   MessageParser<true>& parser = incoming_->parser;
   error_code error;
   parser.put_head(head, error);
@@ -153,6 +170,8 @@ bool Connection::begin_request(std::string_view head) {
   keep_alive_ = parser.keep_alive();
   is_http_1_1_ = parser.is_http_1_1;
   is_head_request_ = request.method == "HEAD";
+  if (server_->options.tls) request.peer_name = transport_.peer_name();
+  only_reads_ = is_head_request_ || request.method == "GET";
   if (!split_target(request)) {
     refuse(400, "the target of the request is broken");
     return false;
@@ -214,17 +233,19 @@ bool Connection::open_body_sink(const BodyPolicy& policy) {
       refuse(error.code == ErrorCode::unavailable ? 507 : 500, error.what);
       return false;
     }
-    incoming.request.body_file = std::move(path);
+    incoming.request.body_file = std::make_shared<const BodyFile>(std::move(path));
   }
   incoming.parser.sink = [&incoming](std::string_view piece) {
     Request& request = incoming.request;
     request.body_size += piece.size();
     if (request.body_size > incoming.size_max) return false;
     if (!incoming.spool) {
+      incoming.is_memory_full = !incoming.memory.hold(request.body_size);
+      if (incoming.is_memory_full) return false;
       request.body += piece;
       return true;
     }
-    auto put = write_all(incoming.spool.get(), piece, request.body_file);
+    auto put = write_all(incoming.spool.get(), piece, request.body_file->path());
     if (!put) incoming.spool_error = std::move(put.error().what);
     return incoming.spool_error.empty();
   };
@@ -247,6 +268,8 @@ void Connection::refuse_body(const error_code& error) {
     log::error("http.spool", {{"error", incoming_->spool_error}});
     return refuse(507, incoming_->spool_error);
   }
+  if (incoming_->is_memory_full)
+    return refuse(503, "too many large requests come at once; try again shortly");
   if (error == http::error::body_limit)
     return refuse(413, fmt::format("the body is over the {} bytes allowed", incoming_->size_max));
   refuse(400, "the body of the request is broken: " + error.message());
@@ -267,7 +290,8 @@ void Connection::dispatch() {
   phase_ = Phase::handling;
   set_deadline(SteadyClock::time_point::max());
   incoming_->spool.reset();  // the file is the handler's from here on
-  auto exchange = std::make_shared<ConnectionExchange>(shared_from_this(), std::move(incoming_->request));
+  auto exchange = std::make_shared<ConnectionExchange>(shared_from_this(), std::move(incoming_->request),
+                                                       std::move(incoming_->memory));
   incoming_.reset();
   const auto calls = server_->calls;  // the handler may end the server
   calls->handler(std::move(exchange));
@@ -310,7 +334,15 @@ void Connection::refuse(int status, std::string_view why) {
   pending_ = {};
   keep_alive_ = false;
   phase_ = Phase::handling;
-  answer({status, {{"Content-Type", "text/plain; charset=utf-8"}}, fmt::format("{}\n", why)});
+  // As the API answers, though nobody knows yet what was asked.
+  std::string detail;
+  for (const char c : why)
+    if (static_cast<unsigned char>(c) >= ' ')
+      detail += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  const char* code = status >= 500 ? "unavailable" : status == 413 ? "too_large" : "invalid";
+  answer({status,
+          {{"Content-Type", "application/problem+json"}},
+          fmt::format("{{\"status\":{},\"code\":\"{}\",\"detail\":\"{}\"}}\n", status, code, detail)});
 }
 
 // The timer is only moved when it would fire too late: most deadlines are met, and then cost nothing.

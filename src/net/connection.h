@@ -38,6 +38,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void cut();  // ends the connection so that the client sees that the answer is not whole
   std::shared_ptr<WebSocket> upgrade(const Request& request, WebSocketCallbacks callbacks);
   void on_closed(std::function<void()> gone);
+  void set_opened_with(std::string token) { opened_with_ = std::move(token); }
+  void cut_if_opened_with(const std::string& token);
   bool is_streaming() const { return phase_ == Phase::streaming; }
   bool loop_is_closing() const { return server_->loop.closing; }
 
@@ -54,10 +56,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
     closed,
   };
   struct Incoming {  // a request whose head is read and whose body may not be
-    ~Incoming();
+    explicit Incoming(ServerCore& server) : memory(server) {}
     MessageParser<true> parser;
     Request request;
     std::uint64_t size_max = 0;
+    BodyMemory memory;
+    bool is_memory_full = false;
     Fd spool;
     std::string spool_error;
     SteadyClock::time_point body_started{};
@@ -110,7 +114,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   SteadyClock::time_point head_started_{};
   SteadyClock::time_point deadline_ = SteadyClock::time_point::max();
   tcp::endpoint peer_;
-  std::string pending_;  // read, and not parsed yet
+  std::string pending_;      // read, and not parsed yet
+  std::string opened_with_;  // of the request being answered
   std::unique_ptr<Incoming> incoming_;
   std::unique_ptr<Outgoing> outgoing_;
   std::function<void()> gone_;
@@ -122,6 +127,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool keep_alive_ : 1 = false;
   bool is_http_1_1_ : 1 = true;
   bool is_head_request_ : 1 = false;
+  bool only_reads_ : 1 = false;
   bool peer_ended_ : 1 = false;  // it sends no more, but may still read
   bool is_chunked_ : 1 = false;
 };

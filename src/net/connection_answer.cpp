@@ -187,8 +187,8 @@ void Connection::finish_answer() {
 }
 
 std::shared_ptr<WebSocket> Connection::upgrade(const Request& request, WebSocketCallbacks callbacks) {
-  auto session = std::make_shared<WebSocketSession>(server_->loop, TcpSocket(server_->loop.io.get_executor()),
-                                                    std::move(callbacks));
+  auto session = std::make_shared<WebSocketSession>(
+      server_->loop, Channel(TcpSocket(server_->loop.io.get_executor())), std::move(callbacks));
   auto handle = session->make_handle();
   if (phase_ != Phase::handling || peer_ended_ || !pending_.empty()) {
     close();

@@ -45,7 +45,7 @@ Result<void> BlockingSocket::dial(const Url& url, const WaitLimit& limit) {
   Result<void> result;
   for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
     result = dial_one(*address, bounded);
-    if (result && url.is_secure) result = secure(url.host, bounded);
+    if (result && url.is_secure) result = secure(url, bounded);
     if (result) return result;
     close();
   }
@@ -72,8 +72,8 @@ Result<void> BlockingSocket::dial_one(const addrinfo& address, const WaitLimit& 
   return {};
 }
 
-Result<void> BlockingSocket::secure(const std::string& host, const WaitLimit& limit) {
-  auto started = Tls::start(socket_.get(), host, [&](bool for_writing) -> Result<void> {
+Result<void> BlockingSocket::secure(const Url& url, const WaitLimit& limit) {
+  auto started = Tls::start(socket_.get(), url, [&](bool for_writing) -> Result<void> {
     switch (poll(for_writing ? POLLOUT : POLLIN, limit)) {
       case Ready::timed_out: return fail(ErrorCode::unavailable, std::strerror(ETIMEDOUT));
       case Ready::cancelled: return fail(ErrorCode::unavailable, "interrupted");
@@ -86,6 +86,7 @@ Result<void> BlockingSocket::secure(const std::string& host, const WaitLimit& li
 }
 
 bool BlockingSocket::is_stale() const {
+  if (tls_) return tls_->is_stale();
   char byte = 0;
   const ssize_t got = ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return !(got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));

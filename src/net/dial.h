@@ -47,7 +47,7 @@ class BlockingSocket {
 
  private:
   Result<void> dial_one(const ::addrinfo& address, const WaitLimit& limit);
-  Result<void> secure(const std::string& host, const WaitLimit& limit);
+  Result<void> secure(const Url& url, const WaitLimit& limit);
   Ready poll(short events, const WaitLimit& limit) const;
   Fd socket_;
   std::unique_ptr<Tls> tls_;

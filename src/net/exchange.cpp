@@ -41,8 +41,9 @@ class ConnectionStream final : public Stream {
 
 }  // namespace
 
-ConnectionExchange::ConnectionExchange(std::shared_ptr<Connection> connection, Request request)
-    : connection_(std::move(connection)), request_(std::move(request)) {}
+ConnectionExchange::ConnectionExchange(std::shared_ptr<Connection> connection, Request request,
+                                       BodyMemory memory)
+    : connection_(std::move(connection)), request_(std::move(request)), memory_(std::move(memory)) {}
 
 ConnectionExchange::~ConnectionExchange() {
   if (answered_ || connection_->loop_is_closing()) return;

@@ -8,7 +8,7 @@ namespace slipway::net {
 
 class ConnectionExchange final : public Exchange {
  public:
-  ConnectionExchange(std::shared_ptr<Connection> connection, Request request);
+  ConnectionExchange(std::shared_ptr<Connection> connection, Request request, BodyMemory memory);
   ~ConnectionExchange() override;
 
   const Request& request() const override { return request_; }
@@ -18,12 +18,14 @@ class ConnectionExchange final : public Exchange {
   std::shared_ptr<WebSocket> accept_websocket(WebSocketCallbacks callbacks) override;
   bool wants_websocket() const override;
   void on_closed(std::function<void()> gone) override;
+  void opened_with(std::string token) override { connection_->set_opened_with(std::move(token)); }
 
  private:
   void begin_answer();
 
   std::shared_ptr<Connection> connection_;
   Request request_;
+  BodyMemory memory_;  // of the request
   bool answered_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "net/http.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -29,6 +30,8 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
 }
 
 }  // namespace
+
+BodyFile::~BodyFile() { ::unlink(path_.c_str()); }
 
 std::optional<std::string> find_header(const Headers& headers, std::string_view name) {
   for (const auto& [key, value] : headers) {

@@ -1,6 +1,7 @@
 #pragma once
 // HTTP requests and responses as values, for server and client alike.
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,14 +16,28 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 // First value of a header, names compared without case.
 std::optional<std::string> find_header(const Headers& headers, std::string_view name);
 
+// A body that was put into a file; removed with the last who holds it, unless it was moved away.
+class BodyFile {
+ public:
+  explicit BodyFile(std::string path) : path_(std::move(path)) {}
+  BodyFile(const BodyFile&) = delete;
+  BodyFile& operator=(const BodyFile&) = delete;
+  ~BodyFile();
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
 struct Request {
-  std::string method;                                      // GET
-  std::string target;                                      // as sent: /v1/jobs?limit=3
-  std::string path;                                        // before '?', still percent-encoded
+  std::string peer_name;  // in the certificate the client showed; empty without TLS or one
+  std::string method;     // GET
+  std::string target;     // as sent: /v1/jobs?limit=3
+  std::string path;       // before '?', still percent-encoded
   std::vector<std::pair<std::string, std::string>> query;  // decoded
   Headers headers;
-  std::string body;       // empty when it was spooled
-  std::string body_file;  // where a large body was put (the handler moves or removes it)
+  std::string body;                           // empty when it was spooled
+  std::shared_ptr<const BodyFile> body_file;  // where a large body was put; else nullptr
   std::uint64_t body_size = 0;
   std::string peer;  // address of the client
 

@@ -40,6 +40,18 @@ bool is_out_of_resources(const error_code& error) {
          error == asio::error::no_buffer_space || error == asio::error::no_memory;
 }
 
+// What does not fit into the socket's own buffer is not waited for.
+void turn_away(TcpSocket& socket) {
+  constexpr std::string_view full =
+      "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: "
+      "text/plain\r\n"
+      "Content-Length: 46\r\n\r\ntoo many connections are open; try again soon\n";
+  error_code error;
+  socket.non_blocking(true, error);
+  if (!error) socket.write_some(asio::buffer(full), error);
+  if (error) log::debug("http.turned_away", {{"error", error.message()}});
+}
+
 class Listener : public std::enable_shared_from_this<Listener> {
  public:
   explicit Listener(std::shared_ptr<ServerCore> core)
@@ -49,11 +61,13 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
   Result<void> open();
   void stop();
+  void cut_opened_with(const std::string& token);
   std::uint16_t port() const { return port_; }
   std::size_t connections() const { return core_->connections.size(); }
 
  private:
   error_code bind(const tcp::endpoint& endpoint);
+  std::vector<std::shared_ptr<Connection>> open_connections() const;
   void accept();
   void pause(const error_code& error);
   void resume();
@@ -112,7 +126,10 @@ void Listener::accept() {
     if (error == asio::error::operation_aborted || !self->acceptor_.is_open()) return;
     if (is_out_of_resources(error)) return self->pause(error);
     // Other errors belong to a client that was gone before it was accepted.
-    if (!error) std::make_shared<Connection>(self->core_, std::move(socket), self->peer_)->start();
+    if (!error && self->connections() >= self->core_->options.connections_max)
+      turn_away(socket);
+    else if (!error)
+      std::make_shared<Connection>(self->core_, std::move(socket), self->peer_)->start();
     self->accept();
   });
 }
@@ -133,16 +150,24 @@ void Listener::resume() {
   accept();
 }
 
+// A copy: closing one may, through the objects of the user it drops, close another.
+std::vector<std::shared_ptr<Connection>> Listener::open_connections() const {
+  std::vector<std::shared_ptr<Connection>> open;
+  for (Connection* connection : core_->connections)
+    if (auto alive = connection->weak_from_this().lock()) open.push_back(std::move(alive));
+  return open;
+}
+
+void Listener::cut_opened_with(const std::string& token) {
+  for (const auto& connection : open_connections()) connection->cut_if_opened_with(token);
+}
+
 void Listener::stop() {
   error_code error;
   acceptor_.close(error);  // whatever it says, nothing is accepted any more
   pause_.cancel();
   paused_ = false;
-  // Closing one may, through the objects of the user it drops, close another.
-  std::vector<std::shared_ptr<Connection>> open;
-  for (Connection* connection : core_->connections)
-    if (auto alive = connection->weak_from_this().lock()) open.push_back(std::move(alive));
-  for (const auto& connection : open) connection->close();
+  for (const auto& connection : open_connections()) connection->close();
   core_->calls.reset();
 }
 
@@ -153,6 +178,7 @@ class ListeningServer final : public Server {
   std::uint16_t port() const override { return listener_->port(); }
   void stop() override { listener_->stop(); }
   std::size_t connections() const override { return listener_->connections(); }
+  void cut_opened_with(const std::string& token) override { listener_->cut_opened_with(token); }
 
  private:
   std::shared_ptr<Listener> listener_;

@@ -3,7 +3,8 @@
 // answers, files sent without a copy in memory, WebSockets.
 //
 // What it answers by itself: 400 for what is not HTTP, 408 for a client too slow to send its request, 413 for
-// a body over its limit, 431 for headers over 32 KiB; then it closes the connection. When descriptors run out
+// a body over its limit, 431 for headers over 32 KiB, 503 where connections or the memory for bodies are used
+// up; then it closes the connection. When descriptors run out
 // it stops accepting until one is free, and never spins. listen() raises the process's limit of descriptors
 // and makes SIGPIPE harmless.
 //
@@ -17,6 +18,7 @@
 #include "base/result.h"
 #include "net/http.h"
 #include "net/loop.h"
+#include "net/tls_server.h"
 
 namespace slipway::net {
 
@@ -30,6 +32,10 @@ class WebSocket {
   virtual void send_text(std::string message) = 0;
   virtual void send_binary(std::string message) = 0;
   virtual void close(std::string reason) = 0;  // closed is called soon after
+  // Nothing more is read from the peer until resume(): what it sends waits in the socket's buffers, and then
+  // the peer itself waits. A peer that is paused for 30 s is cut, as one from which nothing comes.
+  virtual void pause() = 0;
+  virtual void resume() = 0;
   virtual std::size_t queued_bytes() const = 0;
 };
 
@@ -64,6 +70,8 @@ class Exchange {
   virtual std::shared_ptr<WebSocket> accept_websocket(WebSocketCallbacks callbacks) = 0;
   virtual bool wants_websocket() const = 0;
   virtual void on_closed(std::function<void()> gone) = 0;  // the client went away before the answer
+  // What the caller showed; see Server::cut_opened_with. Empty: nothing that could be taken back.
+  virtual void opened_with(std::string /*token*/) {}
 };
 
 struct BodyPolicy {
@@ -73,18 +81,22 @@ struct BodyPolicy {
 };
 
 struct ServerOptions {
+  std::shared_ptr<TlsServer> tls{};  // absent: plain
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;            // 0: any free one
-  Duration header_deadline = 15s;    // for the request's head, from its first byte
-  Duration body_stall_max = 15s;     // between two reads of a body
-  double body_rate_min = 1024;       // bytes/s a body must keep up after body_rate_grace
-  Duration body_rate_grace = 15s;    // from a body's beginning
-  Duration idle_max = 5min;          // between two requests
-  Duration answer_stall_max = 5min;  // a client that reads nothing of its answer; streams may wait
+  std::uint16_t port = 0;              // 0: any free one
+  Duration first_byte_deadline = 30s;  // of a new connection
+  Duration header_deadline = 15s;      // for the request's head, from its first byte
+  Duration body_stall_max = 15s;       // between two reads of a body
+  double body_rate_min = 1024;         // bytes/s a body must keep up after body_rate_grace
+  Duration body_rate_grace = 15s;      // from a body's beginning
+  Duration idle_max = 5min;            // between two requests
+  Duration answer_stall_max = 5min;    // a client that reads nothing of its answer; streams may wait
   // How long a client whose answer is written may go on sending before it is cut off. Long enough to let one
   // that was refused read why, for closing on unread bytes takes the answer from it.
   Duration linger_max = 2s;
-  std::size_t websocket_message_max = 64u << 20;
+  std::size_t websocket_message_max = 64u << 20;  // a node may report a hundred thousand ends at once
+  std::size_t connections_max = 20'000;           // one more is answered 503 and closed
+  std::size_t body_memory_max = 32u << 20;        // of all bodies kept in memory; one more is answered 503
 };
 
 class Server {
@@ -99,6 +111,9 @@ class Server {
   virtual std::uint16_t port() const = 0;
   virtual void stop() = 0;  // closes the listener and every connection
   virtual std::size_t connections() const = 0;
+  // Cuts the streams, WebSockets and answers under way of exchanges that were opened with it, and those that
+  // read and are not answered yet.
+  virtual void cut_opened_with(const std::string& token) = 0;
 };
 
 }  // namespace slipway::net

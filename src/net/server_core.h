@@ -1,8 +1,10 @@
 #pragma once
 // What a server's connections share. Exists as long as the last of them, also beyond the Server itself.
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <unordered_set>
+#include <utility>
 
 #include "net/loop_impl.h"
 #include "net/server.h"
@@ -38,10 +40,32 @@ class ServerCore {
   std::shared_ptr<const Calls> calls;
   std::unordered_set<Connection*> connections;
   std::function<void()> on_removed;
+  // Of all bodies that are here. Taken on the loop's thread, given back on any.
+  std::atomic<std::size_t> body_memory = 0;
 
  private:
   static constexpr std::size_t scratch_size = 64 * 1024;
   std::unique_ptr<char[]> scratch_;
+};
+
+// What one body takes of the memory that all of them may have together. Not kept longer than the core.
+class BodyMemory {
+ public:
+  explicit BodyMemory(ServerCore& core) : core_(&core) {}
+  BodyMemory(BodyMemory&& other) noexcept : core_(other.core_), held_(std::exchange(other.held_, 0)) {}
+  BodyMemory& operator=(BodyMemory&&) = delete;
+  ~BodyMemory() { core_->body_memory -= held_; }
+  // From now on this many bytes; false, and nothing is changed, where they are not left.
+  bool hold(std::size_t bytes) {
+    if (core_->body_memory - held_ + bytes > core_->options.body_memory_max) return false;
+    core_->body_memory += bytes - held_;
+    held_ = bytes;
+    return true;
+  }
+
+ private:
+  ServerCore* core_;
+  std::size_t held_ = 0;
 };
 
 }  // namespace slipway::net

@@ -1,39 +1,41 @@
 #pragma once
-// The bytes under HTTP: a TCP connection that is never waited on, only asked. A TLS one would have the same
-// interface (SSL_read and SSL_write on the same non-blocking socket), which is why Connection knows no
-// socket.
+// The bytes under HTTP: a channel and files sent over it.
 #include <sys/sendfile.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
 
-#include "net/asio.h"
+#include "net/channel.h"
 
 namespace slipway::net {
 
 class Transport {
  public:
-  explicit Transport(TcpSocket socket) : socket_(std::move(socket)) {
+  explicit Transport(TcpSocket socket, SslPointer ssl = nullptr)
+      : channel_(std::move(socket), std::move(ssl)) {
     error_code error;
-    socket_.non_blocking(true, error);  // fails only for a closed socket, which the first read reports too
+    channel_.socket().non_blocking(true,
+                                   error);  // fails only for a closed socket, which the first read reports
   }
 
   // The three below: bytes moved, or would_block() when the caller should wait, or another error. A read at
   // the end gives asio::error::eof.
   std::size_t read_some(asio::mutable_buffer into, error_code& error) {
-    return socket_.read_some(into, error);
+    return channel_.read_some(into, error);
   }
   template <class Buffers>
   std::size_t write_some(const Buffers& from, error_code& error) {
-    return socket_.write_some(from, error);
+    return channel_.write_some(from, error);
   }
   // 0 without an error: the file ends before `offset`.
   std::size_t write_file(int file, std::uint64_t offset, std::size_t length, error_code& error) {
+    if (channel_.is_secure()) return encrypt_file(file, offset, length, error);
     auto position = static_cast<off_t>(offset);
     ssize_t sent = 0;
-    do sent = ::sendfile(socket_.native_handle(), file, &position, length);
+    do sent = ::sendfile(channel_.socket().native_handle(), file, &position, length);
     while (sent < 0 && errno == EINTR);
     if (sent < 0) error = error_code(errno, boost::system::system_category());
     return static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
@@ -44,37 +46,45 @@ class Transport {
 
   template <class Handler>
   void when_readable(Handler handler) {
-    socket_.async_wait(TcpSocket::wait_read, std::move(handler));
+    channel_.when_readable(std::move(handler));
   }
   template <class Handler>
   void when_writable(Handler handler) {
-    socket_.async_wait(TcpSocket::wait_write, std::move(handler));
+    channel_.when_writable(std::move(handler));
   }
 
   // Shuts down sending.
-  void end_writing() {
-    error_code error;
-    socket_.shutdown(TcpSocket::shutdown_send, error);  // fails when the peer is gone already
-  }
+  void end_writing() { channel_.end_writing(); }
   void close() {
     error_code error;
-    socket_.close(error);  // the descriptor is gone whatever close(2) says
+    channel_.close(error);  // the descriptor is gone whatever close(2) says
   }
   // Closes so that the peer sees an error and not an end.
   void reset() {
     error_code error;
-    socket_.set_option(asio::socket_base::linger(true, 0), error);
+    channel_.socket().set_option(asio::socket_base::linger(true, 0), error);
     close();
   }
-  // Gives the socket away, with its waits cancelled.
-  TcpSocket release() {
+  // Gives the channel away, with its waits cancelled.
+  Channel release() {
     error_code error;
-    socket_.cancel(error);
-    return std::move(socket_);
+    channel_.socket().cancel(error);
+    return std::move(channel_);
   }
+  // The name in the certificate the client showed; empty without one.
+  std::string peer_name() { return channel_.is_secure() ? peer_name_of(channel_.ssl()) : std::string(); }
 
  private:
-  TcpSocket socket_;
+  std::size_t encrypt_file(int file, std::uint64_t offset, std::size_t length, error_code& error) {
+    std::array<char, 64 * 1024> piece;
+    ssize_t got = 0;
+    do got = ::pread(file, piece.data(), std::min(length, piece.size()), static_cast<off_t>(offset));
+    while (got < 0 && errno == EINTR);
+    if (got < 0) error = error_code(errno, boost::system::system_category());
+    return got <= 0 ? 0 : channel_.write_bytes(piece.data(), static_cast<std::size_t>(got), error);
+  }
+
+  Channel channel_;
 };
 
 }  // namespace slipway::net

@@ -15,11 +15,21 @@ std::string Url::authority() const {
 std::string Url::origin() const { return fmt::format("{}://{}", is_secure ? "https" : "http", authority()); }
 
 Result<Url> parse_url(std::string_view text) {
-  auto url = parse_web_url(text);
-  if (url && url->is_secure)
-    return fail(ErrorCode::invalid,
-                fmt::format("'{}' is not an address of a service: https is not supported, only http", text),
-                "write it like http://127.0.0.1:8470");
+  constexpr std::string_view mark = "#sha256:";
+  constexpr std::size_t digits = 64;
+  const std::size_t at = text.find('#');
+  auto url = parse_web_url(text.substr(0, at));
+  if (!url || at == std::string_view::npos) return url;
+  const std::string_view pin = text.substr(at);
+  const bool is_pin = pin.starts_with(mark) && pin.size() == mark.size() + digits &&
+                      pin.find_first_not_of("0123456789abcdef", mark.size()) == std::string_view::npos;
+  if (!is_pin || !url->is_secure)
+    return fail(
+        ErrorCode::invalid,
+        fmt::format("'{}' is not an address of a service: {}", text,
+                    is_pin ? "only https has a fingerprint" : "what follows '#' is not a fingerprint"),
+        "write it like https://head:8470#sha256:4f2a… with 64 digits");
+  url->fingerprint = pin.substr(mark.size());
   return url;
 }
 
@@ -33,7 +43,7 @@ Result<Url> parse_web_url(std::string_view text) {
   if (const std::size_t scheme = rest.find("://"); scheme != std::string_view::npos) {
     url.is_secure = rest.substr(0, scheme) == "https";
     if (!url.is_secure && rest.substr(0, scheme) != "http")
-      return refuse(fmt::format("{} is not supported, only http", rest.substr(0, scheme)));
+      return refuse(fmt::format("{} is not supported, only http and https", rest.substr(0, scheme)));
     rest.remove_prefix(scheme + 3);
   }
   if (url.is_secure) url.port = 443;

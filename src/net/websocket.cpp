@@ -22,6 +22,8 @@ class Handle final : public WebSocket {
   void send_text(std::string message) override { session_->send(std::move(message), false); }
   void send_binary(std::string message) override { session_->send(std::move(message), true); }
   void close(std::string reason) override { session_->close(std::move(reason)); }
+  void pause() override { session_->pause(); }
+  void resume() override { session_->resume(); }
   std::size_t queued_bytes() const override { return session_->queued_bytes(); }
 
  private:
@@ -30,9 +32,9 @@ class Handle final : public WebSocket {
 
 }  // namespace
 
-WebSocketSession::WebSocketSession(Loop::Impl& loop, TcpSocket socket, WebSocketCallbacks callbacks)
+WebSocketSession::WebSocketSession(Loop::Impl& loop, Channel channel, WebSocketCallbacks callbacks)
     : loop_(loop), callbacks_(std::move(callbacks)) {
-  socket_.emplace(std::move(socket));
+  socket_.emplace(std::move(channel));
   websocket::stream_base::timeout limits{};
   limits.handshake_timeout = handshake_max;
   limits.idle_timeout = silence_max;
@@ -46,14 +48,14 @@ std::shared_ptr<WebSocket> WebSocketSession::make_handle() {
   return std::make_shared<Handle>(shared_from_this());
 }
 
-void WebSocketSession::accept(TcpSocket socket, const Request& request, std::size_t message_max,
+void WebSocketSession::accept(Channel channel, const Request& request, std::size_t message_max,
                               std::shared_ptr<void> owner) {
   boost::beast::http::request<boost::beast::http::empty_body> upgrade;
   upgrade.method(boost::beast::http::verb::get);
   upgrade.target(request.target);
   upgrade.version(11);
   for (const auto& [name, value] : request.headers) upgrade.insert(name, value);
-  socket_->next_layer() = std::move(socket);
+  socket_->next_layer() = std::move(channel);
   socket_->read_message_max(message_max);
   owner_ = std::move(owner);
   socket_->async_accept(upgrade, [self = shared_from_this()](const error_code& error) {
@@ -65,7 +67,7 @@ void WebSocketSession::accept(TcpSocket socket, const Request& request, std::siz
 void WebSocketSession::opened() {
   if (ended_) return;
   open_ = true;
-  read();
+  read_more();
   if (!queue_.empty())
     write_next();
   else if (closing_)
@@ -87,8 +89,20 @@ void WebSocketSession::read() {
     message.resize(self->buffer_->size());
     const auto& take = self->socket_->got_binary() ? self->callbacks_.binary : self->callbacks_.text;
     if (take && !self->closing_) take(std::move(message));
-    if (!self->ended_) self->read();
+    if (!self->ended_) self->read_more();
   });
+}
+
+void WebSocketSession::read_more() {
+  if (paused_)
+    read_is_due_ = true;
+  else
+    read();
+}
+
+void WebSocketSession::resume() {
+  paused_ = false;
+  if (std::exchange(read_is_due_, false) && !ended_) read();
 }
 
 void WebSocketSession::send(std::string message, bool is_binary) {

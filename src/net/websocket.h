@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "net/channel.h"
 #include "net/loop_impl.h"
 #include "net/server.h"
 
@@ -18,15 +19,15 @@ namespace websocket = boost::beast::websocket;
 
 class WebSocketSession : public std::enable_shared_from_this<WebSocketSession> {
  public:
-  using Socket = websocket::stream<TcpSocket, false>;  // false: no compression
+  using Socket = websocket::stream<Channel, false>;  // false: no compression
 
-  WebSocketSession(Loop::Impl& loop, TcpSocket socket, WebSocketCallbacks callbacks);
+  WebSocketSession(Loop::Impl& loop, Channel channel, WebSocketCallbacks callbacks);
 
   // What the user holds.
   std::shared_ptr<WebSocket> make_handle();
 
   // Server: answers the request with an upgrade on this socket. `owner` is kept until the end.
-  void accept(TcpSocket socket, const Request& request, std::size_t message_max, std::shared_ptr<void> owner);
+  void accept(Channel channel, const Request& request, std::size_t message_max, std::shared_ptr<void> owner);
   // Client: the socket, connected and upgraded by the caller with socket().
   Socket& socket() { return *socket_; }
   void opened();
@@ -35,6 +36,8 @@ class WebSocketSession : public std::enable_shared_from_this<WebSocketSession> {
   void close(std::string reason);  // after what is queued was sent
   void abort(std::string why);     // at once
   void discard();                  // at once, and without a word to the callbacks
+  void pause() { paused_ = true; }
+  void resume();
   std::size_t queued_bytes() const { return queued_bytes_; }
   bool loop_is_closing() const { return loop_.closing; }
 
@@ -44,6 +47,7 @@ class WebSocketSession : public std::enable_shared_from_this<WebSocketSession> {
     bool is_binary;
   };
   void read();
+  void read_more();  // unless it is paused
   void write_next();
   void send_close();
 
@@ -61,6 +65,8 @@ class WebSocketSession : public std::enable_shared_from_this<WebSocketSession> {
   bool writing_ = false;
   bool closing_ = false;
   bool ended_ = false;
+  bool paused_ = false;
+  bool read_is_due_ = false;  // what was read has been taken, and the session was paused then
 };
 
 }  // namespace slipway::net

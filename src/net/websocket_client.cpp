@@ -36,7 +36,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
       : loop_(loop.impl()),
         url_(std::move(url)),
         target_(url_.path + target),
-        session_(std::make_shared<WebSocketSession>(loop_, TcpSocket(loop_.io.get_executor()),
+        session_(std::make_shared<WebSocketSession>(loop_, Channel(TcpSocket(loop_.io.get_executor())),
                                                     std::move(callbacks))),
         opened_(std::move(opened)),
         resolver_(loop_.io.get_executor()),
@@ -75,7 +75,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
   void connect(std::vector<tcp::endpoint> endpoints) {
     if (!opened_) return;
     endpoints_ = std::move(endpoints);
-    asio::async_connect(session_->socket().next_layer(), endpoints_,
+    asio::async_connect(channel().socket(), endpoints_,
                         [self = shared_from_this()](const error_code& error, const tcp::endpoint&) {
                           if (error) return self->fail_with(error);
                           self->upgrade();
@@ -85,7 +85,13 @@ class Dial : public std::enable_shared_from_this<Dial> {
   void upgrade() {
     if (!opened_) return;
     error_code error;
-    session_->socket().next_layer().set_option(tcp::no_delay(true), error);  // only slower without
+    channel().socket().set_option(tcp::no_delay(true), error);  // only slower without
+    if (url_.is_secure) {                                       // the handshake is made with the first bytes
+      auto ssl = make_client(url_);
+      if (!ssl) return fail_with(ssl.error());
+      channel().socket().non_blocking(true, error);
+      channel().secure(std::move(*ssl));
+    }
     session_->socket().async_handshake(answer_, url_.authority(), target_,
                                        [self = shared_from_this()](const error_code& failed) {
                                          if (failed == websocket::error::upgrade_declined)
@@ -94,6 +100,8 @@ class Dial : public std::enable_shared_from_this<Dial> {
                                          self->succeed();
                                        });
   }
+
+  Channel& channel() { return session_->socket().next_layer(); }
 
   void succeed() {
     if (!opened_) return;
@@ -108,14 +116,16 @@ class Dial : public std::enable_shared_from_this<Dial> {
     while (text.ends_with('\n')) text.pop_back();
     const unsigned status = answer_.result_int();
     fail_with(Error{code_of(status),
-                    fmt::format("http://{}{} refused the connection with status {}{}{}", url_.authority(),
-                                target_, status, text.empty() ? "" : ": ", text),
+                    fmt::format("{}{} refused the connection with status {}{}{}", url_.origin(), target_,
+                                status, text.empty() ? "" : ": ", text),
                     ""});
   }
 
   void fail_with(const error_code& error) {
     fail_with(Error{ErrorCode::unavailable,
-                    fmt::format("cannot reach http://{}: {}", url_.authority(), error.message()), ""});
+                    fmt::format("cannot reach {}: {}", url_.origin(),
+                                channel().problem().empty() ? error.message() : channel().problem()),
+                    ""});
   }
 
   void fail_with(Error error) {

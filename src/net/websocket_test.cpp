@@ -89,6 +89,31 @@ TEST(WebSocket, EchoesInOrderTextAndBinary) {
   EXPECT_TRUE(peer.loop.eventually([&] { return peer.socket->queued_bytes() == 0; }));
 }
 
+TEST(WebSocket, APausedPeerIsNotReadUntilItIsResumed) {
+  EchoServer server;
+  Peer peer(server.server.url());
+  ASSERT_TRUE(peer.socket) << peer.outcome->what;
+  peer.loop.call([&] { peer.socket->pause(); });
+  peer.send("first");
+  peer.send("second");
+  EXPECT_EQ(peer.texts.take(), "first") << "the read that was under way is delivered";
+  // The server has answered both before it answers this one, so the second has arrived.
+  Peer other(server.server.url());
+  other.send("later");
+  EXPECT_EQ(other.texts.take(), "later");
+  for (int i = 0; i < 10; ++i) peer.loop.call([] {});
+  EXPECT_EQ(peer.texts.take(0ms), std::nullopt);
+  peer.loop.call([&] { peer.socket->resume(); });
+  EXPECT_EQ(peer.texts.take(), "second");
+  peer.send("third");
+  EXPECT_EQ(peer.texts.take(), "third");
+  peer.loop.call([&] {
+    peer.socket->pause();
+    peer.socket->close("done");
+  });
+  EXPECT_EQ(peer.closed.take(), "done") << "closing needs no resume";
+}
+
 TEST(WebSocket, CarriesLargeMessagesWhole) {
   EchoServer server;
   Peer peer(server.server.url());

@@ -103,9 +103,9 @@ void LocalProvisioner::choose_cores(Agent& agent, const std::string& folder) {
 void LocalProvisioner::spawn(Agent& agent) {
   const std::string folder = folder_of(agent.node);
   std::vector<std::string> arguments{
-      options_.program,    "node",   "run",           "--service", options_.url, "--token-file",
-      options_.token_file, "--name", agent.node.name, "--folder",  folder,       "--data",
-      options_.data,       "--local"};
+      options_.program,    "node",    "run",           "--service",         options_.url, "--token-file",
+      options_.token_file, "--name",  agent.node.name, "--folder",          folder,       "--data",
+      options_.data,       "--local", "--workspace",   agent.node.workspace};
   const auto add = [&](const char* flag, std::string value) {
     arguments.emplace_back(flag);
     arguments.push_back(std::move(value));
@@ -196,6 +196,10 @@ void LocalProvisioner::check_gone() {
   if (!gone_ ||
       std::any_of(agents_.begin(), agents_.end(), [](const auto& entry) { return entry.second.pid != 0; }))
     return;
+  // Nothing runs any more. A keeper whose agent died before it could end it is left.
+  for (const auto& [key, agent] : agents_)
+    if (const pid_t keeper = FileLock::holder(folder_of(agent.node) + "/keeper.lock"); keeper > 0)
+      ::kill(keeper, SIGTERM);
   gone_limit_.reset();
   std::exchange(gone_, nullptr)();
 }

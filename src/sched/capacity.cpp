@@ -60,7 +60,7 @@ void Capacity::add(NodeId id, const NodeCapacity& node) {
   if (!node.open) return;
   if (is_reserved(id) && fits(reserved_per_node_, node.total)) ++reserved_able_;
   if (const auto free = node.available(reserved_on(id))) {
-    insert(node.low_priority ? low_priority_ : dedicated_, *free, id);
+    (node.low_priority ? low_priority_ : dedicated_).insert(*free, id);
     recount(*free, 1);
   } else {
     unavailable_.insert(id);
@@ -71,7 +71,7 @@ void Capacity::drop(NodeId id, const NodeCapacity& node) {
   if (!node.open) return;
   if (is_reserved(id) && fits(reserved_per_node_, node.total)) --reserved_able_;
   if (const auto free = node.available(reserved_on(id))) {
-    erase(node.low_priority ? low_priority_ : dedicated_, *free, id);
+    (node.low_priority ? low_priority_ : dedicated_).erase(*free, id);
     recount(*free, -1);
   } else {
     unavailable_.erase(id);
@@ -87,8 +87,8 @@ void Capacity::set_used(NodeId id, NodeCapacity& node, const Resources& used, st
   if (!node.open) return;
   const auto after = node.available(reserved);
   FreeIndex& index = node.low_priority ? low_priority_ : dedicated_;
-  before ? erase(index, *before, id) : unavailable_.erase(id);
-  after ? insert(index, *after, id) : unavailable_.insert(id);
+  before ? index.erase(*before, id) : unavailable_.erase(id);
+  after ? index.insert(*after, id) : unavailable_.insert(id);
   for (Count& one : counts_) {
     one.nodes -= before && fits(one.need, *before);
     one.nodes += after && fits(one.need, *after);
@@ -179,7 +179,7 @@ std::uint32_t Capacity::count(const Resources& need) const {
     if (one.need == need) return one.nodes;
   Count fresh{need, 0};
   for (const FreeIndex* index : {&dedicated_, &low_priority_})
-    for (const auto& [free, ids] : *index)
+    for (const auto& [free, ids] : index->buckets())
       if (fits(need, free)) fresh.nodes += static_cast<std::uint32_t>(ids.size());
   if (counts_.size() < counts_max)
     counts_.push_back(fresh);
@@ -195,15 +195,19 @@ std::uint32_t Capacity::large_enough(const Shape& shape) const {
   return able;
 }
 
-Share Capacity::share(const Resources& per_node) const {
+ShareScale Capacity::scale() const {
   if (!largest_) {
     largest_.emplace();
     for (const auto& [total, nodes] : totals_)
       largest_ = {std::max(largest_->cores, total.cores), std::max(largest_->memory, total.memory),
                   std::max(largest_->gpus, total.gpus)};
   }
-  const Share share = share_of(per_node, *largest_);
-  return slots_ > 0 ? std::max(share, whole_node / slots_) : share;
+  return {*largest_, slots_};
+}
+
+Share ShareScale::share(const Resources& per_node) const {
+  const Share share = share_of(per_node, largest);
+  return slots > 0 ? std::max(share, whole_node / slots) : share;
 }
 
 }  // namespace slipway::sched

@@ -33,6 +33,13 @@ struct Shape {
 using Share = std::uint64_t;
 constexpr Share whole_node = 1'000'000;
 
+// What a share is measured by.
+struct ShareScale {
+  Resources largest;        // of each resource, on any node
+  std::uint32_t slots = 0;  // tasks at a time; 0: no limit
+  Share share(const Resources& per_node) const;
+};
+
 struct NodeCapacity {
   Resources total;
   Resources used;             // may exceed the total of a node that returned smaller
@@ -100,8 +107,9 @@ class Capacity {
   std::uint32_t count(const Resources& need) const;
   // How many open nodes are large enough for one node's part of the shape.
   std::uint32_t large_enough(const Shape& shape) const;
+  ShareScale scale() const;
   // The share of one node that counts for it.
-  Share share(const Resources& per_node) const;
+  Share share(const Resources& per_node) const { return scale().share(per_node); }
   std::uint64_t share_version() const { return share_version_; }  // another one: shares may have changed
 
   const NodeTable<NodeCapacity>& nodes() const { return nodes_; }

@@ -41,7 +41,7 @@ NodeCapacity& CapacityOverlay::detach(NodeId id) {
   if (free) recount(*free, -1);
   if (!found) return node;
   if (free)
-    erase(node.low_priority ? low_priority_ : dedicated_, *free, id);
+    (node.low_priority ? low_priority_ : dedicated_).erase(*free, id);
   else
     unavailable_.erase(id);
   return node;
@@ -50,7 +50,7 @@ NodeCapacity& CapacityOverlay::detach(NodeId id) {
 void CapacityOverlay::attach(NodeId id, const NodeCapacity& node) {
   if (!node.open) return;
   if (const auto free = node.available(reserved_on(id))) {
-    insert(node.low_priority ? low_priority_ : dedicated_, *free, id);
+    (node.low_priority ? low_priority_ : dedicated_).insert(*free, id);
     recount(*free, 1);
   } else {
     unavailable_.insert(id);
@@ -68,8 +68,8 @@ void CapacityOverlay::allocate(NodeId id, const Resources& amount, std::optional
   ++changed.slots_used;
   const auto after = changed.available(reserved);
   FreeIndex& index = changed.low_priority ? low_priority_ : dedicated_;
-  if (found) before ? erase(index, *before, id) : unavailable_.erase(id);
-  after ? insert(index, *after, id) : unavailable_.insert(id);
+  if (found) before ? index.erase(*before, id) : unavailable_.erase(id);
+  after ? index.insert(*after, id) : unavailable_.insert(id);
   for (Search& one : searches_) {
     one.nodes -= before && fits(one.need, *before);
     one.nodes += after && fits(one.need, *after);

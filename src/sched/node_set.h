@@ -39,8 +39,14 @@ class NodeSet {
 
  private:
   std::vector<Block>::iterator find(NodeId id) {  // where it is or should be
-    return std::lower_bound(blocks_.begin(), blocks_.end(), id.value() / 64,
-                            [](const Block& block, std::uint64_t number) { return block.number < number; });
+    const std::uint64_t number = id.value() / 64;
+    if (blocks_.empty() || number <= blocks_.front().number) return blocks_.begin();
+    // Numbers differ, so it is no later than so many places after the first; there where none is missing.
+    const std::uint64_t latest = number - blocks_.front().number;
+    if (latest < blocks_.size() && blocks_[latest].number == number) return blocks_.begin() + latest;
+    const auto end = blocks_.begin() + std::min<std::uint64_t>(latest, blocks_.size());
+    return std::lower_bound(blocks_.begin(), end, number,
+                            [](const Block& block, std::uint64_t wanted) { return block.number < wanted; });
   }
 
   std::vector<Block> blocks_;

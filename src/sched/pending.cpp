@@ -8,8 +8,8 @@
 
 namespace slipway::sched {
 
-Pending::Pending(const Queue& queue, const Capacity& capacity, const Sharing& sharing, TimePoint now)
-    : queue_(queue), capacity_(capacity), sharing_(sharing), now_(now), scores_(sharing.scores(now)) {
+Pending::Pending(const Queue& queue, const ShareScale& scale, const Sharing& sharing, TimePoint now)
+    : queue_(queue), scale_(scale), sharing_(sharing), now_(now), scores_(sharing.scores(now)) {
   heads_.reserve(queue.shapes().size());
   for (const auto& [shape, pending] : queue.shapes()) {
     Head& head = heads_.emplace_back(Head{shape, share_of(shape), &pending});
@@ -86,7 +86,7 @@ TimePoint Pending::since(const Head& head) const {
 
 std::uint64_t Pending::nodes_allowed(const Shape& shape, const PriorityKey& key) const {
   const auto headroom = sharing_.headroom(key, taken_by(key.user), taken_by(key.job));
-  return headroom ? *headroom / capacity_.share(shape.per_node) : UINT64_MAX;
+  return headroom ? *headroom / scale_.share(shape.per_node) : UINT64_MAX;
 }
 
 bool Pending::is_at_limit(const Shape& shape, const PriorityKey& key) const {
@@ -116,7 +116,7 @@ void Pending::count_taken(Head& head, const PriorityKey& key) {
 void Pending::take(const QueueKey& which, std::size_t nodes) {
   const PriorityKey key = which.key;
   const Shape shape = which.shape;
-  const Share share = capacity_.share(shape.per_node) * nodes;
+  const Share share = scale_.share(shape.per_node) * nodes;
   users_.resize(sharing_.users());
   for (Held* held : {&users_[key.user.value()], &jobs_[key.job]}) {
     ++held->tasks;

@@ -35,7 +35,7 @@ class Pending {
     std::unordered_map<const Queue::UserQueue*, Position> positions{};
   };
 
-  Pending(const Queue& queue, const Capacity& capacity, const Sharing& sharing, TimePoint now);
+  Pending(const Queue& queue, const ShareScale& scale, const Sharing& sharing, TimePoint now);
 
   Head* first();  // that is not skipped; null: there is none
   const Queue::Entry& entry(const Head& head) const;
@@ -51,7 +51,7 @@ class Pending {
   const std::vector<QueueKey>& at_limit() const { return at_limit_; }  // whose job was found at a limit
 
  private:
-  Share share_of(const Shape& shape) const { return capacity_.share(shape.per_node) * shape.nodes; }
+  Share share_of(const Shape& shape) const { return scale_.share(shape.per_node) * shape.nodes; }
   bool is_before(const PriorityKey& a, const PriorityKey& b) const;
   std::optional<PriorityKey> first_of(Head& head);
   std::optional<JobId> next_in(Head& head, const PriorityKey& user_key, const Queue::UserQueue& queue);
@@ -60,7 +60,7 @@ class Pending {
   Held taken_by(JobId job) const;
 
   const Queue& queue_;
-  const Capacity& capacity_;
+  ShareScale scale_;
   const Sharing& sharing_;
   TimePoint now_;
   std::vector<double> scores_;  // by user

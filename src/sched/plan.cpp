@@ -15,7 +15,7 @@ class Planner {
       : queue_(queue),
         base_(capacity),
         options_(options),
-        pending_(queue, capacity, sharing, options.now),
+        pending_(queue, capacity.scale(), sharing, options.now),
         capacity_(capacity) {
     plan_.reservation = options.reservation;
     // Nodes do not change during a plan: this holds until another reservation is made.
@@ -134,19 +134,19 @@ Plan plan(const Queue& queue, const Capacity& capacity, const Sharing& sharing, 
   return Planner(queue, capacity, sharing, options).run();
 }
 
-std::optional<QueueKey> first(const Queue& queue, const Capacity& capacity, const Sharing& sharing,
+std::optional<QueueKey> first(const Queue& queue, const ShareScale& scale, const Sharing& sharing,
                               TimePoint now) {
-  Pending pending(queue, capacity, sharing, now);
+  Pending pending(queue, scale, sharing, now);
   const Pending::Head* head = pending.first();
   return head ? std::optional(QueueKey{head->shape, *head->key}) : std::nullopt;
 }
 
-std::vector<QueuePosition> order(const Queue& queue, const Capacity& capacity, const Sharing& sharing,
+std::vector<QueuePosition> order(const Queue& queue, const ShareScale& scale, const Sharing& sharing,
                                  TimePoint now) {
   const std::vector<double> scores = sharing.scores(now);
   std::vector<QueuePosition> all;
   for (const auto& [shape, pending] : queue.shapes()) {
-    const Share share = capacity.share(shape.per_node) * shape.nodes;
+    const Share share = scale.share(shape.per_node) * shape.nodes;
     const auto add = [&, &one = shape](const PriorityKey& key, const Queue::Entry& entry) {
       auto block = sharing.block_of_user(key.user, share);
       if (!block) block = sharing.block_of_job(key.job, share);

@@ -66,7 +66,7 @@ std::vector<Placement> plan_prefetch(const Queue& queue, const Capacity& capacit
                                      TimePoint now);
 
 // The entry that is first of all that are not at a limit, or nullopt.
-std::optional<QueueKey> first(const Queue& queue, const Capacity& capacity, const Sharing& sharing,
+std::optional<QueueKey> first(const Queue& queue, const ShareScale& scale, const Sharing& sharing,
                               TimePoint now);
 
 // Everything that waits, in the order of now.
@@ -77,7 +77,7 @@ struct QueuePosition {
   std::uint64_t tasks = 0;
   std::optional<Block> block;
 };
-std::vector<QueuePosition> order(const Queue& queue, const Capacity& capacity, const Sharing& sharing,
+std::vector<QueuePosition> order(const Queue& queue, const ShareScale& scale, const Sharing& sharing,
                                  TimePoint now);
 
 }  // namespace slipway::sched

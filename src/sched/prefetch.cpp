@@ -50,7 +50,7 @@ std::vector<Placement> plan_prefetch(const Queue& queue, const Capacity& capacit
   std::unordered_map<NodeId, std::uint32_t> planned;
   std::optional<QueueKey> targets_of;
   Targets targets;
-  Pending pending(queue, capacity, sharing, now);
+  Pending pending(queue, capacity.scale(), sharing, now);
   while (const Pending::Head* head = pending.first()) {
     const Shape& shape = head->shape;
     const auto runtime = pending.entry(*head).runtime;

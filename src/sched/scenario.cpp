@@ -40,7 +40,8 @@ bool is_enough(const Seen& seen, const Scenario& scenario) {
   return seen.count > 0 && seen.percentage >= scenario.required_sample_percentage;
 }
 
-// Tasks to make room for. Rising at once, falling half-way: the newest sample weighs more when it is higher.
+// Tasks to have capacity for. Rising at once, falling half-way: the newest sample weighs more when it is
+// higher.
 Result<double> demand(const Seen& tasks, const Scenario& scenario) {
   const bool enough = is_enough(tasks, scenario);
   if (!scenario.bias_last_sample && !enough)

@@ -26,13 +26,22 @@ std::optional<Block> exceeded(const Held& held, Share more, std::uint32_t max_ta
 Sharing::Sharing() { set_policy({}, {}); }
 
 double Sharing::decay(TimePoint now) const {
-  return std::exp2(-seconds(now - origin_) / seconds(policy_.half_life));
+  if (now != decay_at_) {
+    decay_ = std::exp2(-seconds(now - origin_) / seconds(policy_.half_life));
+    decay_at_ = now;
+  }
+  return decay_;
 }
 
 void Sharing::move_origin(TimePoint now) {
   const double decayed = decay(now);
   for (User& user : users_) user.past *= decayed;
+  set_origin(now);
+}
+
+void Sharing::set_origin(TimePoint now) {
   origin_ = now;
+  decay_at_.reset();
 }
 
 double Sharing::weight_of(const std::string& name) const {
@@ -47,7 +56,7 @@ void Sharing::set_policy(const PoolPolicy& policy, TimePoint now) {
   for (std::size_t i = 0; i < users_.size(); ++i) used_until_now.push_back(used(UserId{i}, now));
   policy_ = policy;
   lasting_ = seconds(policy.half_life) / std::numbers::ln2;
-  origin_ = now;
+  set_origin(now);
   for (std::size_t i = 0; i < users_.size(); ++i) {
     users_[i].weight = weight_of(users_[i].name);
     users_[i].past = used_until_now[i] - nodes_of(users_[i].held.share) * lasting_;

@@ -96,12 +96,15 @@ class Sharing {
   double used(const User& user, double decay) const;
   double score(const User& user, double decay) const;
   void move_origin(TimePoint now);
+  void set_origin(TimePoint now);
   double weight_of(const std::string& name) const;
   void change_share(UserId user, double nodes, TimePoint at);
 
   PoolPolicy policy_;
   double lasting_ = 0;  // seconds: what one node that is held for good counts in the end
   TimePoint origin_{};
+  mutable std::optional<TimePoint> decay_at_;  // the last time asked for: within a turn it is always the same
+  mutable double decay_ = 1;
   std::vector<User> users_;
   std::unordered_map<std::string, UserId> by_name_;
   std::unordered_map<JobId, Job> jobs_;  // those that hold something or have a limit

@@ -62,6 +62,14 @@ TEST(Sharing, AnotherHalfLifeKeepsWhatWasUsed) {
   EXPECT_NEAR(users.sharing.used(users.ana, start + 3h), 60 / std::log(2.0), 1e-6);
 }
 
+TEST(Sharing, ANewHalfLifeCountsAtOnce) {
+  TwoUsers users;
+  users.sharing.restore(users.ana, 100, start);
+  EXPECT_NEAR(users.sharing.used(users.ana, start + 1min), 100 * std::exp2(-1.0 / 60), 1e-6);
+  users.sharing.set_policy(*changed({}, {.half_life = 1min}), start);
+  EXPECT_NEAR(users.sharing.used(users.ana, start + 1min), 50, 1e-6);
+}
+
 TEST(Sharing, TheScoreCountsWhatIsHeldAndDividesByTheWeight) {
   TwoUsers users;
   users.sharing.set_policy(*changed({}, {.weights = {{"ben", 4}}}), start);

@@ -45,7 +45,9 @@ struct TestPool {
       capacity.reserve({}, {});
     for (const QueueKey& one : plan.at_limit) queue.block(one.shape, one.key);
   }
-  std::vector<QueuePosition> positions(TimePoint now) const { return order(queue, capacity, sharing, now); }
+  std::vector<QueuePosition> positions(TimePoint now) const {
+    return order(queue, capacity.scale(), sharing, now);
+  }
 };
 
 }  // namespace slipway::sched

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint32_t gpus_max = 1u << 30;  // the simulated machine has as many as are requested
 constexpr Duration never = 100 * 365 * 24h;
-const control::Caller operator_caller{"simulation", "default"};
+const control::Caller operator_caller{"simulation", "default", Role::admin};
 
 // Simulated nodes send no heartbeats: a million of them would change no figure. So missed ones mean nothing
 // here, and a node that fails is reported as lost.

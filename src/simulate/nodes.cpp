@@ -10,7 +10,7 @@
 namespace slipway::simulate {
 namespace {
 
-const control::Caller node_caller{"nodes", "default"};
+const control::Caller node_caller{"nodes", "default", Role::admin};
 enum : std::uint64_t { for_node = 4 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/quantity.h"
 #include "domain/gang.h"
 #include "simulate/figures.h"
 #include "simulate/simulate.h"
@@ -168,6 +169,14 @@ Result<Replay> replay_of(const Recording& all) {
   Recording recording = all;
   const auto running = std::erase_if(
       recording.jobs, [](const RecordedJob& job) { return !job.ended_at || job.attempts.empty(); });
+  const auto without_pool = std::erase_if(recording.jobs, [&](const RecordedJob& job) {
+    return std::none_of(recording.pools.begin(), recording.pools.end(),
+                        [&](const RecordedPool& pool) { return pool.name == job.spec.pool; });
+  });
+  if (recording.jobs.empty() && without_pool > 0)
+    return fail(ErrorCode::invalid,
+                fmt::format("the recording does not have the pool of its {}", plural(without_pool, "job")),
+                "make it anew with slipway events --export: it has the pools that were deleted as well");
   if (recording.jobs.empty())
     return fail(ErrorCode::invalid, "no job of the recording has run and ended",
                 "record a time in which some have: slipway events --export");
@@ -182,18 +191,14 @@ Result<Replay> replay_of(const Recording& all) {
   simulation.until = 365 * 24h;
   simulation.start_delay = usual_start_delay(recording);
   simulation.pools = simulated_pools(recording, start, end);
-  for (const RecordedJob& job : recording.jobs) {
-    if (std::none_of(simulation.pools.begin(), simulation.pools.end(),
-                     [&](const SimulatedPool& pool) { return pool.request.name == job.spec.pool; }))
-      return fail(ErrorCode::invalid,
-                  fmt::format("{} ran in pool {}, which the recording does not have", job.id, job.spec.pool),
-                  "record before the pool is deleted");
-    simulation.jobs.push_back(simulated(job, start));
-  }
+  for (const RecordedJob& job : recording.jobs) simulation.jobs.push_back(simulated(job, start));
   replay.recorded = recorded_figures(recording, start, end);
   if (running > 0)
     replay.recorded.notes.push_back(
-        fmt::format("{} jobs that had not run or not ended are left out", running));
+        fmt::format("{} that had not run or not ended left out", plural(running, "job")));
+  if (without_pool > 0)
+    replay.recorded.notes.push_back(
+        fmt::format("{} of pools that the recording does not have left out", plural(without_pool, "job")));
   return replay;
 }
 

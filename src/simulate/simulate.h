@@ -11,7 +11,8 @@ namespace slipway::simulate {
 Result<SimulationFigures> run(const Simulation& simulation);
 
 // Jobs come and nodes come and go when they did, and every try takes as long as it did. What had not ended
-// when the recording was made is left out. Fails when nothing else is there.
+// when the recording was made is left out, and so are jobs of pools that are not in it. Fails when nothing
+// else is there.
 Result<Replay> replay_of(const Recording& recording);
 
 }  // namespace slipway::simulate

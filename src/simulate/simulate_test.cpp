@@ -336,5 +336,29 @@ TEST(Replay, RepeatsWhatWasRecorded) {
   EXPECT_NEAR(run(replay->simulation)->makespan, 21, 0.3);
 }
 
+TEST(Replay, JobsOfPoolsThatAreNotRecordedAreLeftOut) {
+  Recording recording;
+  recording.pools.push_back({.name = "lab", .per_node = {.cores = 1000}});
+  for (const char* pool : {"lab", "gone", "gone"}) {
+    RecordedJob& job = recording.jobs.emplace_back();
+    TaskSpec task;
+    task.name = "t";
+    job.spec.pool = pool;
+    job.spec.tasks = {task};
+    job.ended_at = job.submitted_at + Duration(1'000'000);
+    job.attempts.push_back(
+        {.placed_at = job.submitted_at, .started_at = job.submitted_at, .ended_at = job.ended_at});
+  }
+  const auto replay = replay_of(recording);
+  ASSERT_TRUE(replay) << replay.error().what;
+  EXPECT_EQ(replay->simulation.jobs.size(), 1u);
+  EXPECT_EQ(replay->recorded.notes,
+            std::vector<std::string>{"2 jobs of pools that the recording does not have left out"});
+  recording.pools.clear();
+  const auto none = replay_of(recording);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().what, "the recording does not have the pool of its 3 jobs");
+}
+
 }  // namespace
 }  // namespace slipway::simulate

@@ -1,11 +1,15 @@
 #include "store/database.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "store/migrations.h"
 
 namespace slipway::store {
@@ -74,10 +78,15 @@ std::string Statement::text(int column) const {
 }
 bool Statement::is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
 
-Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
+Result<std::unique_ptr<Database>> Database::open(const std::string& path, const char* vfs) {
+  // For its owner only, also where it was made before; SQLite gives its log the same mode. One that is there
+  // is not opened for this: closing it would end the locks that this process has on it.
+  if (!Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) && errno == EEXIST &&
+      ::chmod(path.c_str(), 0600) != 0)
+    return fail(system_error("cannot close " + path + " to other users", errno));
   sqlite3* handle = nullptr;
-  const int opened = sqlite3_open_v2(
-      path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int opened = sqlite3_open_v2(path.c_str(), &handle,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, vfs);
   std::unique_ptr<Database> db(new Database(handle));
   if (opened != SQLITE_OK) return fail(error_of(handle, "cannot open " + path));
   if (auto migrated = db->migrate(path); !migrated) return fail(migrated.error());
@@ -97,10 +106,9 @@ int Database::committed(void* self, sqlite3* db, const char* name, int pages) {
   return SQLITE_OK;
 }
 
-Result<std::unique_ptr<Database>> Database::open_reader(const std::string& path) {
+Result<std::unique_ptr<Database>> Database::open_reader(const std::string& path, const char* vfs) {
   sqlite3* handle = nullptr;
-  const int opened =
-      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int opened = sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs);
   std::unique_ptr<Database> db(new Database(handle));
   if (opened != SQLITE_OK) return fail(error_of(handle, "cannot open " + path));
   sqlite3_busy_timeout(handle, 1'000);  // only while the log is recovered or begun anew
@@ -111,6 +119,8 @@ Result<std::unique_ptr<Database>> Database::open_reader(const std::string& path)
 
 Result<void> Database::migrate(const std::string& path) {
   const auto damaged = [&](const Error& error) {
+    if (error.code != ErrorCode::conflict)
+      return fail(error.code, fmt::format("{} cannot be used: {}", path, error.what), error.hint);
     return fail(ErrorCode::conflict, fmt::format("{} cannot be used: {}", path, error.what),
                 "nothing was changed; restore it from a copy, or start with another --data folder");
   };
@@ -158,6 +168,8 @@ Statement Database::prepare(const char* sql) {
   if (!statement) sqlite3_prepare_v3(db_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
   return Statement(db_, statement);
 }
+
+std::int64_t Database::changed_rows() const { return sqlite3_changes64(db_); }
 
 Result<void> Database::execute(const char* sql) {
   if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK)

@@ -55,16 +55,21 @@ class Statement {  // borrowed from the database; reset when it goes out of scop
 
 class Database {
  public:
+  // For `vfs`, all connections alike: the index of the log is kept in memory instead of a file beside the
+  // database, which needs space. No other process can use the database meanwhile.
+  static constexpr const char* index_in_memory = "unix-excl";
+
   // Error `conflict` when the file is not a database, is damaged, or was written by a newer Slipway; it is
   // not touched then.
-  static Result<std::unique_ptr<Database>> open(const std::string& path);
+  static Result<std::unique_ptr<Database>> open(const std::string& path, const char* vfs = nullptr);
   // The same file for reading only, while another connection writes.
-  static Result<std::unique_ptr<Database>> open_reader(const std::string& path);
+  static Result<std::unique_ptr<Database>> open_reader(const std::string& path, const char* vfs = nullptr);
   ~Database();
 
   int log_pages() const { return log_pages_; }  // of the write-ahead log, after the last commit
   Statement prepare(const char* sql);           // cached by the address of the literal
   Result<void> execute(const char* sql);
+  std::int64_t changed_rows() const;  // by the last statement that ran
   sqlite3* handle() { return db_; }
 
  private:

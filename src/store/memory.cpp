@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <tuple>
 
 #include "store/rest.h"
@@ -53,23 +54,24 @@ class Tables final : public control::ReadStore {
   Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override {
     const std::lock_guard lock(mutex_);
     std::vector<JobRecord> page;
-    if (!query.tag.first.empty()) {
-      for (auto job = query.after ? jobs_.upper_bound(*query.after) : jobs_.begin();
-           job != jobs_.end() && page.size() < query.limit; ++job) {
-        const JobRecord& record = job->second.record;
-        const auto tag = record.tags.find(query.tag.first);
-        if (record.workspace == query.workspace && tag != record.tags.end() &&
-            tag->second == query.tag.second && (!query.state || record.state == *query.state))
-          page.push_back(record);
-      }
+    const auto take = [&](const JobRecord& record) {
+      const bool has_tags = std::all_of(query.tags.begin(), query.tags.end(), [&](const auto& tag) {
+        const auto found = record.tags.find(tag.first);
+        return found != record.tags.end() && found->second == tag.second;
+      });
+      if (has_tags && record.workspace == query.workspace && (!query.state || record.state == *query.state) &&
+          (query.name.empty() || record.name == query.name) &&
+          (query.pool.empty() || record.pool == query.pool) &&
+          (query.user.empty() || record.submitted_by == query.user))
+        page.push_back(record);
+      return page.size() < query.limit;
+    };
+    if (query.after) {
+      for (auto job = jobs_.upper_bound(*query.after); job != jobs_.end() && take(job->second.record);) ++job;
       return page;
     }
-    for (auto job = jobs_.rbegin(); job != jobs_.rend() && page.size() < query.limit; ++job) {
-      const JobRecord& record = job->second.record;
-      if (record.workspace == query.workspace && (!query.before || record.id < *query.before) &&
-          (!query.state || record.state == *query.state) && (query.name.empty() || record.name == query.name))
-        page.push_back(record);
-    }
+    for (auto job = jobs_.rbegin(); job != jobs_.rend(); ++job)
+      if ((!query.before || job->first < *query.before) && !take(job->second.record)) break;
     return page;
   }
   Result<std::vector<TaskView>> tasks(JobId id, const control::TaskQuery& query) override {
@@ -131,14 +133,21 @@ class Tables final : public control::ReadStore {
         page.push_back(event);
     return page;
   }
-  Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
-                                               std::uint32_t limit) override {
+  Result<std::vector<PoolRecord>> deleted_pools(const std::string& workspace) override {
     const std::lock_guard lock(mutex_);
-    const auto found = moments_.find({workspace, pool});
-    if (found == moments_.end()) return std::vector<PoolMoment>{};
+    std::vector<PoolRecord> found;
+    for (auto pool = deleted_pools_.rbegin(); pool != deleted_pools_.rend(); ++pool)
+      if (pool->workspace == workspace && !pools_.contains({workspace, pool->name})) found.push_back(*pool);
+    return found;
+  }
+  Result<std::vector<PoolHistoryEntry>> pool_history(const std::string& workspace, const std::string& pool,
+                                                     std::uint32_t limit) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = pool_history_.find({workspace, pool});
+    if (found == pool_history_.end()) return std::vector<PoolHistoryEntry>{};
     const auto& kept = found->second;
     const auto skipped = static_cast<std::ptrdiff_t>(kept.size() - std::min<std::size_t>(kept.size(), limit));
-    return std::vector<PoolMoment>(kept.begin() + skipped, kept.end());
+    return std::vector<PoolHistoryEntry>(kept.begin() + skipped, kept.end());
   }
   Result<UsageMeter> job_usage(JobId id) override {
     const std::lock_guard lock(mutex_);
@@ -238,7 +247,8 @@ class Tables final : public control::ReadStore {
 
   std::recursive_mutex mutex_;
   std::map<std::pair<std::string, std::string>, PoolRecord> pools_;
-  std::map<std::pair<std::string, std::string>, std::deque<PoolMoment>> moments_;
+  std::deque<PoolRecord> deleted_pools_;  // the last deleted at the end
+  std::map<std::pair<std::string, std::string>, std::deque<PoolHistoryEntry>> pool_history_;
   std::map<std::pair<std::string, std::string>, std::map<TimePoint, PoolSample>> samples_;
   std::map<std::tuple<std::string, std::string, std::string>, ShareRecord> shares_;
   std::map<std::pair<std::string, std::string>, PoolUsageRecord> pool_usage_;
@@ -250,6 +260,7 @@ class Tables final : public control::ReadStore {
   std::map<std::string, TokenRecord> tokens_;
   std::map<std::pair<std::string, std::string>, FolderRecord> folders_;
   std::map<std::pair<std::string, std::string>, DatastoreRecord> datastores_;
+  std::set<std::string> removals_;
   std::vector<EventRecord> events_;
   std::uint64_t job_last_ = 0, node_last_ = 0;
 };
@@ -263,18 +274,24 @@ class Memory final : public MemoryStore {
     const std::lock_guard lock(tables_->mutex_);
     for (const PoolRecord& pool : changes.pools) tables_->pools_[{pool.workspace, pool.name}] = pool;
     for (const auto& key : changes.pools_removed) {
+      auto& deleted = tables_->deleted_pools_;
+      std::erase_if(deleted,
+                    [&](const PoolRecord& pool) { return std::pair(pool.workspace, pool.name) == key; });
+      if (const auto pool = tables_->pools_.find(key); pool != tables_->pools_.end())
+        deleted.push_back(pool->second);
+      if (deleted.size() > control::Kept::deleted_pools) deleted.pop_front();
       tables_->pools_.erase(key);
-      tables_->moments_.erase(key);
+      tables_->pool_history_.erase(key);
       tables_->pool_usage_.erase(key);
       std::erase_if(tables_->shares_, [&](const auto& entry) {
         return std::pair(entry.second.workspace, entry.second.pool) == key;
       });
       tables_->samples_.erase(key);
     }
-    for (const PoolMoment& moment : changes.moments) {
-      auto& kept = tables_->moments_[{moment.workspace, moment.pool}];
-      kept.push_back(moment);
-      if (kept.size() > control::Kept::moments) kept.pop_front();
+    for (const PoolHistoryEntry& entry : changes.pool_history) {
+      auto& kept = tables_->pool_history_[{entry.workspace, entry.pool}];
+      kept.push_back(entry);
+      if (kept.size() > control::Kept::pool_history) kept.pop_front();
     }
     for (const PoolSample& sample : changes.samples) {
       auto& kept = tables_->samples_[{sample.workspace, sample.pool}];
@@ -314,6 +331,8 @@ class Memory final : public MemoryStore {
     for (const DatastoreRecord& store : changes.datastores)
       tables_->datastores_[{store.workspace, store.name}] = store;
     for (const auto& key : changes.datastores_removed) tables_->datastores_.erase(key);
+    for (const std::string& folder : changes.removals) tables_->removals_.insert(folder);
+    for (const std::string& folder : changes.removals_done) tables_->removals_.erase(folder);
     for (const TokenRecord& token : changes.tokens) tables_->tokens_[token.id] = token;
     for (const std::string& id : changes.tokens_removed) tables_->tokens_.erase(id);
     tables_->events_.insert(tables_->events_.end(), changes.events.begin(), changes.events.end());
@@ -337,6 +356,7 @@ class Memory final : public MemoryStore {
     for (const auto& [key, share] : tables_->shares_) loaded.shares.push_back(share);
     for (const auto& [key, folder] : tables_->folders_) loaded.folders.push_back(folder);
     for (const auto& [key, store] : tables_->datastores_) loaded.datastores.push_back(store);
+    loaded.removals.assign(tables_->removals_.begin(), tables_->removals_.end());
     loaded.job_last = tables_->job_last_;
     loaded.node_last = tables_->node_last_;
     loaded.event_last = tables_->events_.empty() ? 0 : tables_->events_.back().id;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "wire/pool.h"
+
 namespace slipway::store {
 namespace {
 
@@ -96,6 +98,20 @@ JobRecord job_from(const Statement& row) {
   return job;
 }
 
+PoolRecord pool_from(const Statement& row, std::optional<Error>& damaged) {
+  PoolRecord pool;
+  pool.workspace = row.text(0);
+  pool.name = row.text(1);
+  pool.provisioner = row.text(2);
+  pool.target.dedicated = small(row, 3);
+  pool.per_node = {small(row, 4), large(row, 5), small(row, 6)};
+  pool.overcommit = row.integer(7) != 0;
+  pool.lost_after = Duration(row.integer(8));
+  pool.created_at = time_at(row, 9);
+  if (auto read = wire::parse_pool_settings(row.text(10), pool); !read) damaged = read.error();
+  return pool;
+}
+
 TaskRecord task_from(const Statement& row) {
   TaskRecord task;
   task.ref = {JobId{large(row, 0)}, small(row, 1), small(row, 2)};
@@ -160,7 +176,7 @@ FolderRecord folder_from(const Statement& row) {
 }
 
 DatastoreRecord datastore_from(const Statement& row) {
-  return {row.text(0), row.text(1), row.text(2), row.text(3), row.text(4), time_at(row, 5)};
+  return {row.text(0), row.text(1), row.text(2), row.text(3), row.text(4), row.text(6), time_at(row, 5)};
 }
 
 std::vector<std::string> unpack_node_names(std::string_view nodes) {

@@ -33,6 +33,8 @@ inline TaskCounts counts_at(const Statement& row, int column) {
 
 Environment unpack_environment(std::string_view text);
 std::vector<std::string> unpack_lines(const std::string& text);
+// SELECT * FROM pools; `damaged` is set where its settings cannot be read.
+PoolRecord pool_from(const Statement& row, std::optional<Error>& damaged);
 JobRecord job_from(const Statement& row);                            // SELECT * FROM jobs
 TaskRecord task_from(const Statement& row);                          // SELECT * FROM tasks
 AttemptRecord attempt_from(const Statement& row);                    // SELECT * FROM attempts

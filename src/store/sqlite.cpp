@@ -72,20 +72,16 @@ Statement& bind_counts(Statement& statement, const TaskCounts& c) {
 
 }  // namespace
 
-Result<std::unique_ptr<control::Store>> open_sqlite(const std::string& path) {
-  auto db = Database::open(path);
-  if (!db) return fail(db.error());
-  return std::make_unique<SqliteStore>(std::move(*db), path);
-}
-
 Result<std::shared_ptr<control::ReadStore>> SqliteStore::open_reader() {
-  auto db = Database::open_reader(path_);
+  auto db = Database::open_reader(path_, vfs_);
   if (!db) return fail(db.error());
   return std::make_shared<SqliteReads>(std::move(*db), gate_);
 }
 
 Result<void> SqliteStore::save(const control::Changes& changes) {
+  if (auto there = look(); !there) return there;
   auto saved = save_in_transaction(changes);
+  if (saved) note_turn(changes);
   if (saved && db_->log_pages() >= std::max(log_pages_max, log_pages_retry_)) shorten_log();
   return saved;
 }
@@ -108,11 +104,14 @@ Result<void> SqliteStore::save_in_transaction(const control::Changes& changes) {
       .and_then([&] { return save_places(changes); })
       .and_then([&] { return save_jobs(changes); })
       .and_then([&] { return save_tasks(changes); })
+      .and_then([&] { return save_removals(changes); })
+      .and_then([&] { return save_turn(); })
       .and_then([&] { return save_events_and_tokens(changes); })
       .and_then([&] { return transaction.commit(); });
 }
 
 Result<void> SqliteStore::probe() {
+  if (auto there = look(); !there) return there;
   // More than one page, so that a disk with a few bytes left does not count as having room.
   Transaction transaction(*db_);
   return transaction.begin()
@@ -150,14 +149,19 @@ Result<void> SqliteStore::save_pools_and_nodes(const control::Changes& changes) 
     if (!saved) return saved;
   }
   for (const auto& [workspace, name] : changes.pools_removed) {
-    for (const char* sql : {"DELETE FROM pools WHERE workspace = ? AND name = ?",
-                            "DELETE FROM shares WHERE workspace = ? AND pool = ?",
-                            "DELETE FROM pool_usage WHERE workspace = ? AND pool = ?",
-                            "DELETE FROM pool_history WHERE workspace = ? AND pool = ?",
-                            "DELETE FROM pool_samples WHERE workspace = ? AND pool = ?"}) {
+    for (const char* sql :
+         {"INSERT OR REPLACE INTO deleted_pools SELECT NULL, * FROM pools WHERE workspace = ? AND name = ?",
+          "DELETE FROM pools WHERE workspace = ? AND name = ?",
+          "DELETE FROM shares WHERE workspace = ? AND pool = ?",
+          "DELETE FROM pool_usage WHERE workspace = ? AND pool = ?",
+          "DELETE FROM pool_history WHERE workspace = ? AND pool = ?",
+          "DELETE FROM pool_samples WHERE workspace = ? AND pool = ?"}) {
       Statement remove = db_->prepare(sql);
       if (auto done = remove.bind(workspace).bind(name).run(); !done) return done;
     }
+    Statement prune =
+        db_->prepare("DELETE FROM deleted_pools WHERE id <= (SELECT max(id) FROM deleted_pools) - ?");
+    if (auto done = prune.bind(control::Kept::deleted_pools).run(); !done) return done;
   }
   for (const NodeRecord& node : changes.nodes) {
     const std::string notes = pack(node.notes);
@@ -196,16 +200,17 @@ Result<void> SqliteStore::save_pools_and_nodes(const control::Changes& changes) 
 }
 
 Result<void> SqliteStore::save_pool_past(const control::Changes& changes) {
-  for (const PoolMoment& moment : changes.moments) {
-    const std::string text = wire::format(moment);
+  for (const PoolHistoryEntry& entry : changes.pool_history) {
+    const std::string text = wire::format(entry);
     Statement add = db_->prepare(
         "INSERT INTO pool_history SELECT ?1, ?2, coalesce(max(id), 0) + 1, ?3 FROM pool_history "
         "WHERE workspace = ?1 AND pool = ?2");
-    if (auto saved = add.bind(moment.workspace).bind(moment.pool).bind(text).run(); !saved) return saved;
+    if (auto saved = add.bind(entry.workspace).bind(entry.pool).bind(text).run(); !saved) return saved;
     Statement prune = db_->prepare(
         "DELETE FROM pool_history WHERE workspace = ?1 AND pool = ?2 AND id <= "
         "(SELECT max(id) FROM pool_history WHERE workspace = ?1 AND pool = ?2) - ?3");
-    if (auto done = prune.bind(moment.workspace).bind(moment.pool).bind(control::Kept::moments).run(); !done)
+    if (auto done = prune.bind(entry.workspace).bind(entry.pool).bind(control::Kept::pool_history).run();
+        !done)
       return done;
   }
   for (const ShareRecord& share : changes.shares) {
@@ -260,13 +265,14 @@ Result<void> SqliteStore::save_places(const control::Changes& changes) {
     if (!saved) return saved;
   }
   for (const DatastoreRecord& store : changes.datastores) {
-    Statement put = db_->prepare("INSERT OR REPLACE INTO datastores VALUES (?,?,?,?,?,?)");
+    Statement put = db_->prepare("INSERT OR REPLACE INTO datastores VALUES (?,?,?,?,?,?,?)");
     auto saved = put.bind(store.workspace)
                      .bind(store.name)
                      .bind(store.path)
                      .bind(store.url)
                      .bind(store.key)
                      .bind(micros(store.created_at))
+                     .bind(store.owner)
                      .run();
     if (!saved) return saved;
   }
@@ -350,17 +356,6 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
   return {};
 }
 
-Result<void> SqliteStore::remove_job(JobId job) {
-  for (const char* sql : {"DELETE FROM task_specs WHERE job = ?", "DELETE FROM task_groups WHERE job = ?",
-                          "DELETE FROM tasks WHERE job = ?", "DELETE FROM attempts WHERE job = ?",
-                          "DELETE FROM job_usage WHERE job = ?", "DELETE FROM job_tags WHERE job = ?",
-                          "DELETE FROM jobs WHERE id = ?"}) {
-    Statement remove = db_->prepare(sql);
-    if (auto done = remove.bind(job.value()).run(); !done) return done;
-  }
-  return {};
-}
-
 Result<void> SqliteStore::save_tasks(const control::Changes& changes) {
   for (const GroupRecord& group : changes.groups) {
     Statement put = db_->prepare("INSERT OR REPLACE INTO task_groups VALUES (?,?,?,?,?,?,?,?,?,?,?)");
@@ -439,13 +434,16 @@ Result<void> SqliteStore::save_events_and_tokens(const control::Changes& changes
   if (!changes.events.empty())
     if (auto done = save_last_id("event", changes.events.back().id); !done) return done;
   for (const TokenRecord& token : changes.tokens) {
-    Statement put = db_->prepare("INSERT OR REPLACE INTO tokens VALUES (?,?,?,?,?,?)");
+    Statement put = db_->prepare("INSERT OR REPLACE INTO tokens VALUES (?,?,?,?,?,?,?,?,?)");
     if (auto saved = put.bind(token.id)
                          .bind(token.name)
                          .bind(token.workspace)
                          .bind(number(token.role))
                          .bind(token.hash)
                          .bind(micros(token.created_at))
+                         .bind(token.author)
+                         .bind(token.node)
+                         .bind(token.uses_left)
                          .run();
         !saved)
       return saved;

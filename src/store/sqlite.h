@@ -7,6 +7,14 @@
 
 namespace slipway::store {
 
-Result<std::unique_ptr<control::Store>> open_sqlite(const std::string& path);
+// The database and its folder know each other: the same random service id is in both, and the folder knows
+// how far its database had come. One that is missing, emptied, of another service or older is refused
+// (`conflict`), unless:
+enum class OpenAs {
+  usual,
+  made_anew,  // what is there is moved aside; ids go on where the folder's end
+  with_loss   // what is there is the truth now, and the turns it lacks are lost
+};
+Result<std::unique_ptr<control::Store>> open_sqlite(const std::string& path, OpenAs as = OpenAs::usual);
 
 }  // namespace slipway::store

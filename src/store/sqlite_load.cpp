@@ -13,19 +13,7 @@ Result<control::Loaded> SqliteStore::load() {
   {
     Statement ask = db_->prepare("SELECT * FROM pools ORDER BY created_at");
     std::optional<Error> damaged;
-    auto pools = rows<PoolRecord>(ask, [&](const Statement& row) {
-      PoolRecord pool;
-      pool.workspace = row.text(0);
-      pool.name = row.text(1);
-      pool.provisioner = row.text(2);
-      pool.target.dedicated = small(row, 3);
-      pool.per_node = {small(row, 4), large(row, 5), small(row, 6)};
-      pool.overcommit = row.integer(7) != 0;
-      pool.lost_after = Duration(row.integer(8));
-      pool.created_at = time_at(row, 9);
-      if (auto read = wire::parse_pool_settings(row.text(10), pool); !read) damaged = read.error();
-      return pool;
-    });
+    auto pools = rows<PoolRecord>(ask, [&](const Statement& row) { return pool_from(row, damaged); });
     if (damaged) return fail(*damaged);
     if (!pools) return fail(pools.error());
     loaded.pools = std::move(*pools);
@@ -94,8 +82,15 @@ Result<control::Loaded> SqliteStore::load() {
   {
     Statement ask = db_->prepare("SELECT * FROM tokens ORDER BY created_at");
     auto tokens = rows<TokenRecord>(ask, [](const Statement& row) {
-      return TokenRecord{row.text(0), row.text(1),    row.text(2), static_cast<Role>(row.integer(3)),
-                         row.text(4), time_at(row, 5)};
+      return TokenRecord{row.text(0),
+                         row.text(1),
+                         row.text(2),
+                         static_cast<Role>(row.integer(3)),
+                         row.text(4),
+                         time_at(row, 5),
+                         row.text(6),
+                         row.text(7),
+                         row.is_null(8) ? std::nullopt : std::optional(small(row, 8))};
     });
     if (!tokens) return fail(tokens.error());
     loaded.tokens = std::move(*tokens);
@@ -113,12 +108,25 @@ Result<control::Loaded> SqliteStore::load() {
     loaded.datastores = std::move(*datastores);
   }
   {
+    Statement ask = db_->prepare("SELECT folder FROM removals");
+    auto removals = rows<std::string>(ask, [](const Statement& row) { return row.text(0); });
+    if (!removals) return fail(removals.error());
+    loaded.removals = std::move(*removals);
+  }
+  {
+    Statement ask = db_->prepare("SELECT turn_key FROM identity");
+    auto row = ask.step();
+    if (!row) return fail(row.error());
+    if (*row) loaded.turn_key = ask.text(0);
+  }
+  {
     Statement ask = db_->prepare("SELECT kind, id FROM last_ids");
     for (;;) {
       auto row = ask.step();
       if (!row) return fail(row.error());
       if (!*row) break;
       const std::string kind = ask.text(0);
+      if (kind == "turn") loaded.saved = {mark_.service, large(ask, 1)};
       if (kind == "job") loaded.job_last = large(ask, 1);
       if (kind == "node") loaded.node_last = large(ask, 1);
       if (kind == "event") loaded.event_last = large(ask, 1);

@@ -46,6 +46,7 @@ Result<JobSpec> SqliteReads::job_spec(JobId id, std::uint32_t tasks_max) {
   spec.max_parallel_tasks = (*record)->max_parallel_tasks;
   spec.max_nodes = (*record)->max_nodes;
   spec.source = (*record)->source;
+  spec.tags = (*record)->tags;
   Statement head = db_.prepare("SELECT environment FROM jobs WHERE id = ?");
   auto environment =
       first_row<std::string>(head.bind(id.value()), [](const Statement& row) { return row.text(0); });
@@ -75,33 +76,29 @@ Result<std::optional<JobId>> SqliteReads::job_by_key(const std::string& workspac
 }
 
 Result<std::vector<JobRecord>> SqliteReads::jobs(const control::JobQuery& query) {
-  if (!query.tag.first.empty()) {
-    Statement tagged = db_.prepare(
-        "SELECT jobs.* FROM job_tags CROSS JOIN jobs ON jobs.id = job_tags.job WHERE job_tags.name = ?1 AND "
-        "job_tags.value = ?2 AND job_tags.job > ?3 AND jobs.workspace = ?4 AND (?5 < 0 OR state = ?5) ORDER "
-        "BY "
-        "job_tags.job LIMIT ?6");
-    tagged.bind(query.tag.first)
-        .bind(query.tag.second)
-        .bind(query.after ? query.after->value() : 0)
-        .bind(query.workspace)
-        .bind(query.state ? static_cast<int>(*query.state) : -1)
-        .bind(query.limit);
-    return rows<JobRecord>(tagged, job_from);
-  }
-  // Two shapes of one query, so that each has its index.
-  Statement ask = query.name.empty()
-                      ? db_.prepare(
-                            "SELECT * FROM jobs WHERE workspace = ?1 AND id < ?2 AND (?3 < 0 OR state = ?3) "
-                            "ORDER BY id DESC LIMIT ?4")
-                      : db_.prepare(
-                            "SELECT * FROM jobs INDEXED BY jobs_by_name WHERE workspace = ?1 AND id < ?2 AND "
-                            "(?3 < 0 OR state = ?3) AND name = ?5 ORDER BY id DESC LIMIT ?4");
-  ask.bind(query.workspace)
-      .bind(query.before ? static_cast<std::int64_t>(query.before->value()) : INT64_MAX)
-      .bind(query.state ? static_cast<int>(*query.state) : -1)
-      .bind(query.limit);
-  if (!query.name.empty()) ask.bind(query.name);
+  const bool is_tagged = !query.tags.empty();
+  std::string sql = is_tagged ? "SELECT jobs.* FROM job_tags t CROSS JOIN jobs ON jobs.id = t.job WHERE "
+                                "t.name = ? AND t.value = ?"
+                    : query.name.empty() ? "SELECT * FROM jobs WHERE true"
+                                         : "SELECT * FROM jobs INDEXED BY jobs_by_name WHERE true";
+  for (std::size_t i = 1; i < query.tags.size(); ++i)
+    sql += " AND EXISTS (SELECT 1 FROM job_tags o WHERE o.name = ? AND o.value = ? AND o.job = t.job)";
+  sql += " AND workspace = ?";
+  if (query.state) sql += " AND state = ?";
+  if (!query.name.empty()) sql += " AND jobs.name = ?";
+  if (!query.pool.empty()) sql += " AND pool = ?";
+  if (!query.user.empty()) sql += " AND submitted_by = ?";
+  const char* const id = is_tagged ? "t.job" : "id";
+  sql += fmt::format(" AND {0} {1} ? ORDER BY {0} {2} LIMIT ?", id, query.after ? ">" : "<",
+                     query.after ? "ASC" : "DESC");
+  Statement ask = db_.prepare(job_queries_.insert(std::move(sql)).first->c_str());
+  for (const auto& [name, value] : query.tags) ask.bind(name).bind(value);
+  ask.bind(query.workspace);
+  if (query.state) ask.bind(static_cast<int>(*query.state));
+  for (const std::string* text : {&query.name, &query.pool, &query.user})
+    if (!text->empty()) ask.bind(*text);
+  const std::int64_t newest = query.before ? static_cast<std::int64_t>(query.before->value()) : INT64_MAX;
+  ask.bind(query.after ? static_cast<std::int64_t>(query.after->value()) : newest).bind(query.limit);
   return rows<JobRecord>(ask, job_from);
 }
 
@@ -137,24 +134,38 @@ Result<std::vector<EventRecord>> SqliteReads::events(const control::EventQuery& 
   return rows<EventRecord>(ask, event_from);
 }
 
-Result<std::vector<PoolMoment>> SqliteReads::pool_history(const std::string& workspace,
-                                                          const std::string& pool, std::uint32_t limit) {
+Result<std::vector<PoolRecord>> SqliteReads::deleted_pools(const std::string& workspace) {
+  Statement ask = db_.prepare(
+      "SELECT workspace, name, provisioner, nodes, cores, memory, gpus, overcommit, lost_after, created_at, "
+      "settings FROM deleted_pools d WHERE workspace = ? AND NOT EXISTS (SELECT 1 FROM pools p WHERE "
+      "p.workspace = d.workspace AND p.name = d.name) ORDER BY id DESC");
+  std::optional<Error> damaged;
+  auto pools =
+      rows<PoolRecord>(ask.bind(workspace), [&](const Statement& row) { return pool_from(row, damaged); });
+  if (damaged) return fail(*damaged);
+  return pools;
+}
+
+Result<std::vector<PoolHistoryEntry>> SqliteReads::pool_history(const std::string& workspace,
+                                                                const std::string& pool,
+                                                                std::uint32_t limit) {
   Statement ask = db_.prepare(
       "SELECT moment FROM (SELECT id, moment FROM pool_history WHERE workspace = ? AND pool = ? "
       "ORDER BY id DESC LIMIT ?) ORDER BY id");
   std::optional<Error> damaged;
-  auto moments = rows<PoolMoment>(ask.bind(workspace).bind(pool).bind(limit), [&](const Statement& row) {
-    auto moment = wire::parse_pool_moment(row.text(0));
-    if (!moment) {
-      damaged = moment.error();
-      return PoolMoment{};
-    }
-    moment->workspace = workspace;
-    moment->pool = pool;
-    return *moment;
-  });
+  auto entries =
+      rows<PoolHistoryEntry>(ask.bind(workspace).bind(pool).bind(limit), [&](const Statement& row) {
+        auto entry = wire::parse_pool_history_entry(row.text(0));
+        if (!entry) {
+          damaged = entry.error();
+          return PoolHistoryEntry{};
+        }
+        entry->workspace = workspace;
+        entry->pool = pool;
+        return *entry;
+      });
   if (damaged) return fail(*damaged);
-  return moments;
+  return entries;
 }
 
 Result<std::optional<FolderRecord>> SqliteReads::folder(const std::string& workspace,

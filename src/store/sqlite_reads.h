@@ -2,6 +2,7 @@
 // Private to store/: the ReadStore port on one SQLite connection, the writer's own or one that cannot write.
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,9 @@ class SqliteReads final : public control::ReadStore {
                                                   std::uint32_t limit) override;
 
   Result<std::vector<EventRecord>> events(const control::EventQuery& query) override;
-  Result<std::vector<PoolMoment>> pool_history(const std::string& workspace, const std::string& pool,
-                                               std::uint32_t limit) override;
+  Result<std::vector<PoolRecord>> deleted_pools(const std::string& workspace) override;
+  Result<std::vector<PoolHistoryEntry>> pool_history(const std::string& workspace, const std::string& pool,
+                                                     std::uint32_t limit) override;
   Result<std::optional<FolderRecord>> folder(const std::string& workspace, const std::string& path) override;
   Result<std::vector<FolderRecord>> folders(const std::string& workspace, const std::string& prefix) override;
   Result<std::optional<DatastoreRecord>> datastore(const std::string& workspace,
@@ -57,7 +59,8 @@ class SqliteReads final : public control::ReadStore {
   std::unique_ptr<Database> owned_;
   std::shared_ptr<ReadGate> gate_;  // of a connection beside the writer's
   Database& db_;
-  bool is_reading_ = false;  // between begin() and end()
+  bool is_reading_ = false;            // between begin() and end()
+  std::set<std::string> job_queries_;  // in all their shapes: statements are cached by where their text lies
 };
 
 }  // namespace slipway::store

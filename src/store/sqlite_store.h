@@ -6,6 +6,7 @@
 
 #include "control/store.h"
 #include "store/database.h"
+#include "store/mark.h"
 #include "store/read_gate.h"
 #include "store/sqlite_reads.h"
 
@@ -13,12 +14,17 @@ namespace slipway::store {
 
 class SqliteStore final : public control::Store {
  public:
-  SqliteStore(std::unique_ptr<Database> db, std::string path)
-      : db_(std::move(db)), path_(std::move(path)), reads_(*db_) {}
+  SqliteStore(std::unique_ptr<Database> db, std::string path, const char* vfs)
+      : db_(std::move(db)), path_(std::move(path)), vfs_(vfs), reads_(*db_) {}
 
   Result<void> save(const control::Changes& changes) override;
   Result<control::Loaded> load() override;
   Result<void> probe() override;
+  Result<void> look() override;
+  SavedTurn last_turn() const override { return {mark_.service, mark_.turn, {}}; }
+  // Of a store just opened.
+  Result<void> take_identity(const std::optional<Mark>& known, const std::optional<Mark>& lost_before);
+  Result<bool> remove_some() override;
   Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override { return reads_.task_spec(job, group); }
   Result<std::optional<JobRecord>> job(JobId job) override { return reads_.job(job); }
   Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) override {
@@ -30,6 +36,14 @@ class SqliteStore final : public control::Store {
   Result<std::shared_ptr<control::ReadStore>> open_reader() override;
 
  private:
+  struct Files {
+    std::uint64_t inode = 0;
+    std::uint64_t log_inode = 0;  // 0: it was not there yet
+  };
+  Files look_at_files() const;
+  Result<void> save_identity(const std::optional<Mark>& lost_before);
+  Result<void> save_turn();
+  void note_turn(const control::Changes& changes);
   Result<void> save_pools_and_nodes(const control::Changes& changes);
   Result<void> save_pool_past(const control::Changes& changes);
   Result<void> save_places(const control::Changes& changes);
@@ -38,6 +52,8 @@ class SqliteStore final : public control::Store {
   Result<void> save_events_and_tokens(const control::Changes& changes);
   Result<void> save_last_id(const char* kind, std::uint64_t id);
   Result<void> remove_job(JobId job);
+  Result<bool> remove_rows(JobId job);
+  Result<void> save_removals(const control::Changes& changes);
   Result<control::LiveJob> load_live_job(const JobRecord& job);
   Result<std::vector<GroupRecord>> group_records(JobId job);
   Result<void> save_in_transaction(const control::Changes& changes);
@@ -45,7 +61,11 @@ class SqliteStore final : public control::Store {
 
   std::unique_ptr<Database> db_;
   std::string path_;
+  const char* vfs_;
   SqliteReads reads_;  // on the writer's own connection
+  Mark mark_;          // as of the last turn that was saved
+  MarkFile mark_file_ = MarkFile::none();
+  Files files_;
   std::shared_ptr<ReadGate> gate_ = std::make_shared<ReadGate>();
   int log_pages_retry_ = 0;  // the log is not shortened again before it has grown to this
 };

@@ -30,7 +30,10 @@ Result<DatastoreRecord> parse_datastore(std::string_view json) {
 std::string format(const DatastoreRecord& datastore) {
   Json json{{"name", datastore.name}};
   json["path"] = datastore.path.empty() ? Json() : Json(datastore.path);
-  json["url"] = datastore.url.empty() ? Json() : Json(datastore.url);
+  // One that was stored before a SAS was split off has it here.
+  const std::string url = datastore.url.substr(0, datastore.url.find('?'));
+  json["url"] = url.empty() ? Json() : Json(url);
+  json["owner"] = datastore.owner.empty() ? Json() : Json(datastore.owner);
   json["created_at"] = format_time(datastore.created_at);
   return dump(json);
 }

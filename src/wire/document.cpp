@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <charconv>
+#include <sstream>
+#include <utility>
 
+#include "base/quantity.h"
 #include "base/suggest.h"
 #include "wire/json.h"
 #include "wire/utf8.h"
@@ -16,23 +20,24 @@ namespace slipway::wire {
 namespace {
 
 constexpr std::size_t depth_max = 64;
-constexpr std::size_t values_max = 4'000'000;
+constexpr std::size_t values_max = 1'000'000;
+constexpr std::size_t yaml_size_max = 1 << 20;
+constexpr std::size_t yaml_values_max = 100'000;
+constexpr std::size_t yaml_aliases_max = 1'000;
 constexpr std::size_t fields_max = 10'000;  // of one map: keys are compared one by one
 
 Error invalid(std::string what, std::string hint = {}) {
   return Error{ErrorCode::invalid, std::move(what), std::move(hint)};
 }
 
-// "job.yaml line 3, column 12: what is wrong", then the line with a caret under the column.
-Error at_column(std::string_view text, std::string_view name, int line, int column, std::string_view what,
-                std::string hint) {
-  std::string message = fmt::format("{} line {}, column {}: {}", name, line, column, what);
+// The line of the text and, under its column, a caret; nothing where the text has no such line.
+std::string marked_line(std::string_view text, int line, int column) {
   std::size_t begin = 0;
   for (int i = 1; i < line && begin != std::string_view::npos; ++i) {
     begin = text.find('\n', begin);
     if (begin != std::string_view::npos) ++begin;
   }
-  if (begin >= text.size()) return invalid(std::move(message), std::move(hint));
+  if (begin >= text.size()) return {};
   // A window of the line: what is left of the column, and a little more.
   constexpr std::size_t window = 70;
   std::string_view shown = text.substr(begin, text.find('\n', begin) - begin);
@@ -47,7 +52,14 @@ Error at_column(std::string_view text, std::string_view name, int line, int colu
   if (!is_utf8(line_text)) line_text = to_utf8(line_text);
   for (char& c : line_text)
     if (static_cast<unsigned char>(c) < ' ' || c == 127) c = ' ';
-  return invalid(fmt::format("{}\n{}\n{}^", message, line_text, std::string(at, ' ')), std::move(hint));
+  return fmt::format("\n{}\n{}^", line_text, std::string(at, ' '));
+}
+
+// "job.yaml line 3, column 12: what is wrong", then the line with a caret under the column.
+Error at_column(std::string_view text, std::string_view name, int line, int column, std::string_view what,
+                std::string hint) {
+  return invalid(fmt::format("{}{}{}", place_in(name, line, column), what, marked_line(text, line, column)),
+                 std::move(hint));
 }
 
 Error not_closed(const OpenQuote& open, std::string_view text, std::string_view name) {
@@ -79,6 +91,7 @@ constexpr SyntaxError syntax_errors[] = {
     {"illegal map key", "a key where none can begin", "begin it in a new line"},
     {"unknown escape character", "an unknown escape after a backslash",
      "write \\\\ for a backslash, or use single quotes"},
+    {"illegal tab when looking for indentation", "a tab where a line is indented", "indent with spaces"},
     {"unknown token", "a character that cannot begin a value", "put the text into quotes"},
     {"the referenced anchor is not defined", "an alias (*) of an anchor (&) that does not exist",
      "define the anchor above, or put the text into quotes"},
@@ -97,13 +110,13 @@ Error syntax_error(const YAML::Exception& error, std::string_view text, std::str
 
 class Bounds {  // counts what is built, across aliases
  public:
-  explicit Bounds(std::string_view name) : name_(name) {}
+  Bounds(std::string_view name, std::size_t values) : name_(name), values_max_(values) {}
 
   Result<void> enter(std::size_t depth) {
     if (depth > depth_max)
       return fail(invalid(fmt::format("{} is nested more than {} levels deep", name_, depth_max)));
-    if (++count_ > values_max)
-      return fail(invalid(fmt::format("{} has more than {} values", name_, values_max)));
+    if (++count_ > values_max_)
+      return fail(invalid(fmt::format("{} has more than {} values", name_, values_max_)));
     return {};
   }
   Error too_many_fields() const {
@@ -113,17 +126,55 @@ class Bounds {  // counts what is built, across aliases
 
  private:
   std::string name_;
+  std::size_t values_max_;
   std::size_t count_ = 0;
+};
+
+// What yaml-cpp builds of a text takes a hundred times its size: it is counted before.
+class YamlCounter : public YAML::EventHandler {
+ public:
+  struct TooMany {
+    std::string what;
+  };
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override { count(); }
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {
+    if (++aliases_ > yaml_aliases_max) throw TooMany{fmt::format("more than {} aliases", yaml_aliases_max)};
+  }
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {
+    count();
+  }
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    count();
+  }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    count();
+  }
+  void OnMapEnd() override {}
+
+ private:
+  void count() {
+    if (++values_ > yaml_values_max) throw TooMany{fmt::format("more than {} values", yaml_values_max)};
+  }
+  std::size_t values_ = 0;
+  std::size_t aliases_ = 0;
 };
 
 class YamlBuilder {
  public:
-  explicit YamlBuilder(std::string_view name) : bounds_(name) {}
+  explicit YamlBuilder(std::string_view name) : bounds_(name, yaml_values_max) {}
 
   Result<Value> build(const YAML::Node& node, std::size_t depth) {
     if (auto room = bounds_.enter(depth); !room) return fail(room.error());
     Value value;
-    value.line = node.Mark().is_null() ? 0 : node.Mark().line + 1;
+    if (!node.Mark().is_null()) {
+      value.line = node.Mark().line + 1;
+      value.column = node.Mark().column + 1;
+    }
     if (node.IsSequence()) {
       value.kind = Value::Kind::list;
       for (const YAML::Node& item : node) {
@@ -140,11 +191,14 @@ class YamlBuilder {
               invalid(fmt::format("{} line {}: a key must be plain text", bounds_.name(), value.line)));
         auto built = build(field.second, depth + 1);
         if (!built) return built;
-        if (built->line == 0) built->line = field.first.Mark().line + 1;
+        built->key_line = field.first.Mark().line + 1;
+        built->key_column = field.first.Mark().column + 1;
+        if (built->line == 0) built->line = built->key_line;
         if (value.find(field.first.Scalar()))
-          return fail(invalid(fmt::format("{} line {}: the key '{}' stands twice", bounds_.name(),
-                                          field.first.Mark().line + 1, field.first.Scalar()),
-                              "keep one of them"));
+          return fail(invalid(
+              fmt::format("{}the key '{}' stands twice",
+                          place_in(bounds_.name(), built->key_line, built->key_column), field.first.Scalar()),
+              "keep one of them"));
         value.fields.emplace_back(field.first.Scalar(), std::move(*built));
       }
     } else if (node.IsScalar()) {
@@ -174,7 +228,7 @@ class YamlBuilder {
 // compares each key with all before it, which takes minutes for those that fit into a request.
 class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
-  explicit JsonBuilder(std::string_view name) : bounds_(name) {}
+  explicit JsonBuilder(std::string_view name) : bounds_(name, values_max) {}
 
   Result<Value> build(std::string_view text) {
     nlohmann::json_sax<Json>* const events = this;
@@ -264,21 +318,66 @@ bool is_scalar(const Value& value) {
 }  // namespace
 
 Result<Value> parse_yaml(std::string_view text, std::string_view name) {
+  if (text.size() > yaml_size_max)
+    return fail(invalid(fmt::format("{} has {} of YAML; {} are allowed", name, format_bytes(text.size()),
+                                    format_bytes(yaml_size_max)),
+                        "use count: N for many tasks alike, or write it as JSON"));
   // A zero byte near the beginning makes yaml-cpp read UTF-16 or UTF-32, and what comes out may be no text.
   if (!is_utf8(text) || text.find('\0') != std::string_view::npos)
     return fail(invalid(fmt::format("{} is not valid UTF-8", name), "save it as UTF-8 text"));
   if (const auto open = find_open_quote(text)) return fail(not_closed(*open, text, name));
   try {
-    const YAML::Node node = YAML::Load(std::string(text));
-    return YamlBuilder(name).build(node, 0);
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    YamlCounter counter;
+    parser.HandleNextDocument(counter);
+    const YAML::Node node = YAML::Load(stream.str());
+    auto built = YamlBuilder(name).build(node, 0);
+    if (!built) return fail(with_caret(built.error(), text, name));
+    return built;
+  } catch (const YamlCounter::TooMany& too_many) {
+    return fail(invalid(fmt::format("{} has {}", name, too_many.what),
+                        "use count: N for many tasks alike, or write it as JSON"));
   } catch (const YAML::Exception& error) {
     return fail(syntax_error(error, text, name));
   }
 }
 
+std::string place_in(std::string_view document, int line, int column) {
+  if (line == 0) return fmt::format("{}: ", document);
+  return column == 0 ? fmt::format("{} line {}: ", document, line)
+                     : fmt::format("{} line {}, column {}: ", document, line, column);
+}
+
+Error with_caret(Error error, std::string_view text, std::string_view name) {
+  auto take = [rest = std::string_view(error.what)](std::string_view words, int* number) mutable {
+    if (!rest.starts_with(words)) return false;
+    rest.remove_prefix(words.size());
+    if (number == nullptr) return true;
+    const auto [end, wrong] = std::from_chars(rest.data(), rest.data() + rest.size(), *number);
+    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    return wrong == std::errc{};
+  };
+  int line = 0, column = 0;
+  if (take(name, nullptr) && take(" line ", &line) && take(", column ", &column))
+    error.what.insert(std::min(error.what.find('\n'), error.what.size()), marked_line(text, line, column));
+  return error;
+}
+
 Result<Value> parse_json(std::string_view text, std::string_view name) {
   return JsonBuilder(name).build(text);
 }
+
+namespace {
+
+// A value of the command line has no place in the file.
+void forget_places(Value& value) {
+  value.line = value.column = value.key_line = value.key_column = 0;
+  for (Value& item : value.items) forget_places(item);
+  for (auto& [key, inner] : value.fields) forget_places(inner);
+}
+
+}  // namespace
 
 Result<void> set_value(Value& root, std::string_view setting) {
   if (!is_utf8(setting))
@@ -321,9 +420,11 @@ Result<void> set_value(Value& root, std::string_view setting) {
     if (dot == std::string_view::npos) break;
     rest.remove_prefix(dot + 1);
   }
-  const int line = at->line;
-  *at = std::move(*parsed);
-  at->line = line;
+  const Value before = std::exchange(*at, std::move(*parsed));
+  forget_places(*at);
+  at->line = before.line;
+  at->key_line = before.key_line;
+  at->key_column = before.key_column;
   return {};
 }
 
@@ -345,15 +446,26 @@ const Value* FieldReader::value(std::string_view key) {
 bool FieldReader::has(std::string_view key) { return value(key) != nullptr; }
 
 void FieldReader::problem(const Value& at, std::string what, std::string hint) {
+  problem_at(at.line, at.column, std::move(what), std::move(hint));
+}
+
+void FieldReader::problem(Error placed) {
+  if (!problem_) problem_ = std::move(placed);
+}
+
+void FieldReader::problem_at_key(const Value& at, std::string what, std::string hint) {
+  problem_at(at.key_line, at.key_column, std::move(what), std::move(hint));
+}
+
+void FieldReader::problem_at(int line, int column, std::string what, std::string hint) {
   if (problem_) return;
-  const std::string where = at.line > 0 ? fmt::format("{} line {}: ", document_, at.line) : document_ + ": ";
-  problem_ = invalid(where + what, std::move(hint));
+  problem_ = invalid(place_in(document_, line, column) + what, std::move(hint));
 }
 
 void FieldReader::misplaced(std::string_view key, std::string hint) {
   if (const Value* found = map_.find(key))
-    problem(*found, fmt::format("unknown key '{}'{}{}", key, path_.empty() ? "" : " in ", path_),
-            std::move(hint));
+    problem_at_key(*found, fmt::format("unknown key '{}'{}{}", key, path_.empty() ? "" : " in ", path_),
+                   std::move(hint));
 }
 
 void FieldReader::expected(std::string_view key, const Value& at, std::string_view what, std::string hint) {
@@ -463,9 +575,10 @@ Result<void> FieldReader::finish() {
         asked_.erase(std::unique(asked_.begin(), asked_.end()), asked_.end());
         const std::string close = nearest(name, asked_);
         const std::string known = fmt::format("{}", fmt::join(asked_, ", "));
-        problem(value,
-                fmt::format("unknown key '{}'{}{}", name.substr(0, 100), path_.empty() ? "" : " in ", path_),
-                close.empty() ? "the keys here are " + known : fmt::format("did you mean '{}'?", close));
+        problem_at_key(
+            value,
+            fmt::format("unknown key '{}'{}{}", name.substr(0, 100), path_.empty() ? "" : " in ", path_),
+            close.empty() ? "the keys here are " + known : fmt::format("did you mean '{}'?", close));
         break;
       }
   if (problem_) return fail(*problem_);

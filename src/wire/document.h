@@ -22,6 +22,12 @@ namespace slipway::wire {
 Result<Value> parse_yaml(std::string_view text, std::string_view name);
 Result<Value> parse_json(std::string_view text, std::string_view name);
 
+// "job.yaml line 3, column 5: ", as messages begin; what is 0 is left out.
+std::string place_in(std::string_view document, int line, int column);
+
+// An error that begins with a place in `text`, with that line and a caret under the column.
+Error with_caret(Error error, std::string_view text, std::string_view name);
+
 // Sets one value by a dotted path: priority=5, environment.RATE=0.1, tasks.gang.nodes=4 (an item of a list by
 // its `name` or its number). The value is read as YAML.
 Result<void> set_value(Value& root, std::string_view setting);
@@ -46,6 +52,8 @@ class FieldReader {
   const Value* value(std::string_view key);
 
   void problem(const Value& at, std::string what, std::string hint);
+  void problem(Error placed);  // of a reader of a map inside, which has said where
+  void problem_at_key(const Value& at, std::string what, std::string hint);
   // A key that belongs to another map: it is refused, and the hint says where it goes.
   void misplaced(std::string_view key, std::string hint);
   // Unknown keys are found here, by what was asked for before.
@@ -58,6 +66,7 @@ class FieldReader {
   }
 
  private:
+  void problem_at(int line, int column, std::string what, std::string hint);
   void expected(std::string_view key, const Value& at, std::string_view what, std::string hint = {});
 
   const Value& map_;

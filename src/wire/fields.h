@@ -24,8 +24,7 @@ void read_inside(FieldReader& outer, std::string_view key, Read read) {
   FieldReader reader(*value, outer.document(),
                      outer.path().empty() ? std::string(key) : fmt::format("{}.{}", outer.path(), key));
   read(reader);
-  if (auto finished = reader.finish(); !finished)
-    outer.problem(*value, finished.error().what, finished.error().hint);
+  if (auto finished = reader.finish(); !finished) outer.problem(finished.error());
 }
 
 }  // namespace slipway::wire

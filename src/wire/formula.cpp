@@ -128,11 +128,11 @@ std::string format(const formula::Outcome& outcome) {
   for (const formula::Variable& variable : outcome.variables)
     variables[variable.name] = to_utf8(variable.value);
   Json error;
-  if (const auto& fault = outcome.fault)
-    error = Json{{"code", to_string(fault->code)},
-                 {"line", fault->at.line},
-                 {"column", fault->at.column},
-                 {"message", to_utf8(fault->message)}};
+  if (const auto& found = outcome.error)
+    error = Json{{"code", to_string(found->code)},
+                 {"line", found->at.line},
+                 {"column", found->at.column},
+                 {"message", to_utf8(found->message)}};
   return dump(Json{
       {"targets", {{"dedicated", outcome.targets.dedicated}, {"low_priority", outcome.targets.low_priority}}},
       {"deallocation", to_string(outcome.deallocation)},

@@ -49,7 +49,9 @@ Defaults read_defaults(FieldReader& reader, const Defaults& otherwise) {
   return defaults;
 }
 
-Result<Resources> read_resources(FieldReader& task, const Resources& otherwise) {
+// `pids`: where they have that key; it is of all processes of a task alike.
+Result<Resources> read_resources(FieldReader& task, const Resources& otherwise,
+                                 std::uint32_t* pids = nullptr) {
   const Value* value = task.value("resources");
   if (!value) return otherwise;
   FieldReader reader(*value, task.document(), task.path().empty() ? "resources" : task.path() + ".resources");
@@ -57,6 +59,7 @@ Result<Resources> read_resources(FieldReader& task, const Resources& otherwise) 
   resources.cores = millicores(reader.number("cores", 0.001, 100'000, otherwise.cores / 1000.0));
   resources.memory = reader.bytes("memory", otherwise.memory);
   resources.gpus = static_cast<std::uint32_t>(reader.integer("gpus", 0, 1024, otherwise.gpus));
+  if (pids) *pids = static_cast<std::uint32_t>(reader.integer("pids", 1, JobLimits::pids_max, *pids));
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   return resources;
 }
@@ -162,7 +165,7 @@ void read_preparation(FieldReader& task, Preparation& preparation) {
 }
 
 // What its processes find on the node, and what happens there before they start.
-void read_surroundings(FieldReader& reader, TaskSpec& task) {
+void read_environment(FieldReader& reader, TaskSpec& task) {
   task.mounts = read_mounts(reader);
   task.mount_root = reader.text("mount_root", task.mounts.empty() ? "" : std::string(usual_mount_root));
   task.folders = reader.texts("folders");
@@ -208,7 +211,7 @@ Result<TaskSpec> read_task(const Value& value, const std::string& document, cons
   if (reader.has("count"))
     task.count = static_cast<std::uint32_t>(reader.integer("count", 1, JobLimits::tasks_max, 1));
   task.processes_per_node = static_cast<std::uint32_t>(reader.integer("processes_per_node", 1, 4096, 1));
-  auto resources = read_resources(reader, task.resources);
+  auto resources = read_resources(reader, task.resources, &task.pids);
   if (!resources) return fail(resources.error());
   task.resources = *resources;
   if (auto gang = read_gang(reader, task); !gang) return fail(gang.error());
@@ -223,7 +226,7 @@ Result<TaskSpec> read_task(const Value& value, const std::string& document, cons
                      "write stop or keep");
   }
   read_files(reader, files);
-  read_surroundings(reader, task);
+  read_environment(reader, task);
   task.depends_on = reader.texts("depends_on");
   for (auto& [key, text] : reader.text_map("environment")) task.environment[key] = text;
   const Defaults own = read_defaults(reader, defaults);
@@ -231,12 +234,19 @@ Result<TaskSpec> read_task(const Value& value, const std::string& document, cons
   task.max_wall_time = own.max_wall_time;
   task.stop_grace = own.stop_grace;
   task.workdir = own.workdir;
-  for (const char* key : {"cores", "memory", "gpus"})
+  for (const char* key : {"cores", "memory", "gpus", "pids"})
     reader.misplaced(key, fmt::format("write resources: {{{}: ...}}", key));
   if (task.name.empty())
     reader.problem(value, fmt::format("{} has no name", path), "give it one: name: train");
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   return task;
+}
+
+// Of a list of texts or a lone text, where this one stands.
+const Value& place_of(const Value& texts, std::string_view text) {
+  const auto found = std::find_if(texts.items.begin(), texts.items.end(),
+                                  [&](const Value& item) { return item.text == text; });
+  return found == texts.items.end() ? texts : *found;
 }
 
 // Here and not in validate(): a line and a suggestion need the file.
@@ -246,11 +256,11 @@ Result<void> check_dependencies(const JobSpec& spec, const Value* tasks, const s
   for (std::size_t i = 0; i < spec.tasks.size(); ++i)
     for (const std::string& wanted : spec.tasks[i].depends_on) {
       if (std::find(names.begin(), names.end(), wanted) != names.end()) continue;
-      const int line = tasks->items[i].at("depends_on").line;
+      const Value& at = place_of(tasks->items[i].at("depends_on"), wanted);
       const std::string close = nearest(wanted, names);
       return fail(ErrorCode::invalid,
-                  fmt::format("{}{}: task {} depends on {}, which does not exist", document,
-                              line > 0 ? fmt::format(" line {}", line) : "", spec.tasks[i].name, wanted),
+                  fmt::format("{}task {} depends on {}, which does not exist",
+                              place_in(document, at.line, at.column), spec.tasks[i].name, wanted),
                   close.empty() ? fmt::format("the tasks of this job are {}", fmt::join(names, ", "))
                                 : fmt::format("did you mean '{}'?", close));
     }
@@ -270,9 +280,17 @@ Result<JobFile> read_job(const Value& root, const std::string& document) {
   spec.max_parallel_tasks = limit("max_parallel_tasks", JobLimits::tasks_max);
   spec.max_nodes = limit("max_nodes", JobLimits::nodes_max);
   for (auto& [key, text] : reader.text_map("environment")) spec.environment[key] = text;
-  for (auto& [key, text] : reader.text_map("tags")) spec.tags[key] = text;
+  for (auto& [key, text] : reader.text_map("tags")) {
+    if (key.starts_with(reserved_tags))
+      reader.problem(*reader.value("tags"), fmt::format("the tag {} is reserved", key),
+                     fmt::format("tags that begin with '{}' belong to the Batch AI API", reserved_tags));
+    spec.tags[key] = text;
+  }
   file.source_folder = reader.text("source");
-  if (!file.source_folder.empty()) file.source_line = root.at("source").line;
+  if (!file.source_folder.empty()) {
+    file.source_line = root.at("source").line;
+    file.source_column = root.at("source").column;
+  }
   const Defaults defaults = read_defaults(reader, {});
   const Value* tasks = reader.value("tasks");
   if (tasks && tasks->kind != Value::Kind::list)
@@ -336,7 +354,7 @@ void put_gang(Json& json, const TaskSpec& task) {
     json["silence_timeout"] = seconds_json(task.silence_timeout);
 }
 
-void put_surroundings(Json& json, const TaskSpec& task) {
+void put_environment(Json& json, const TaskSpec& task) {
   if (!task.mount_root.empty()) json["mount_root"] = task.mount_root;
   if (!task.mounts.empty()) json["mounts"] = mounts_json(task.mounts);
   if (!task.folders.empty()) json["folders"] = task.folders;
@@ -364,8 +382,9 @@ Json to_json(const TaskSpec& task) {
     json["nodes"] = task.nodes;
   if (task.roles.empty()) json["processes_per_node"] = task.processes_per_node;
   json["resources"] = to_json(task.resources);
+  if (task.pids != pids_usual) json["resources"]["pids"] = task.pids;
   put_gang(json, task);
-  put_surroundings(json, task);
+  put_environment(json, task);
   if (!task.depends_on.empty()) json["depends_on"] = task.depends_on;
   if (!task.environment.empty()) json["environment"] = task.environment;
   json["retries"] = task.retries;
@@ -383,8 +402,11 @@ Result<JobFile> parse_job_file(std::string_view text, std::string_view name,
   if (!root) return fail(root.error());
   for (const std::string& setting : settings)
     if (auto set = set_value(*root, setting); !set) return fail(set.error());
-  if (auto checked = check_placeholders(*root, name); !checked) return fail(checked.error());
-  return read_job(*root, std::string(name));
+  if (auto checked = check_placeholders(*root, name); !checked)
+    return fail(with_caret(checked.error(), text, name));
+  auto file = read_job(*root, std::string(name));
+  if (!file) return fail(with_caret(file.error(), text, name));
+  return file;
 }
 
 Result<JobSpec> parse_job_spec(std::string_view json) {

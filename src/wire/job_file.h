@@ -13,7 +13,8 @@ namespace slipway::wire {
 struct JobFile {
   JobSpec spec;
   std::string source_folder;  // as written under source:, empty if none
-  int source_line = 0;
+  int source_line = 0;        // 0 where it was not written in the file
+  int source_column = 0;
   // What the tasks name under files: the name each gets in the working folder, and where it lies now.
   std::vector<std::pair<std::string, std::string>> files;
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/suggest.h"
+#include "wire/document.h"
 
 namespace slipway::wire {
 namespace {
@@ -40,12 +41,13 @@ std::string_view first_unknown(std::string_view text) {
 // Every scalar at or below `value`.
 Result<void> check(const Value& value, std::string_view document, int line) {
   if (value.line > 0) line = value.line;
+  const int column = value.line > 0 ? value.column : 0;
   if (const std::string_view name = first_unknown(value.text); !name.empty()) {
     const std::string close = nearest(name, known);
     return fail(
         ErrorCode::invalid,
-        fmt::format("{} line {}: there is no placeholder {{{}}}\nthe placeholders are {}", document, line,
-                    name, fmt::join(known, ", ")),
+        fmt::format("{}there is no placeholder {{{}}}\nthe placeholders are {}",
+                    place_in(document, line, column), name, fmt::join(known, ", ")),
         fmt::format("{}{{{{{}}}}} is a literal {{{}}}",
                     close.empty() ? std::string() : fmt::format("did you mean {{{}}}? ", close), name, name));
   }

@@ -74,7 +74,8 @@ std::optional<bool> parse_cpu_limit(std::string_view text) {
 }
 
 Json settings_json(const PoolRecord& pool) {
-  Json json{{"fill", to_string(pool.fill)},
+  Json json{{"owner", pool.owner},
+            {"fill", to_string(pool.fill)},
             {"slots_per_node", pool.slots_per_node},
             {"cpu_limit", cpu_limit_word(pool.cpu_limit)},
             {"lease", seconds(pool.lease)},
@@ -100,7 +101,7 @@ Json settings_json(const PoolRecord& pool) {
 
 Json node_settings_json(const NodeRecord& node) {
   Json steps = Json::array();
-  for (const NodeStep& step : node.steps)
+  for (const NodeTransition& step : node.steps)
     steps.push_back(
         {{"state", to_string(step.state)}, {"time", format_time(step.time)}, {"reason", step.reason}});
   Json json{{"low_priority", node.low_priority},
@@ -292,7 +293,9 @@ std::string format(const PoolView& view) {
   Json json{{"name", pool.name},
             {"workspace", pool.workspace},
             {"provisioner", pool.provisioner},
-            {"state", pool.deleting ? "deleting" : to_string(pool.resize.state)},
+            {"state", view.is_deleted ? "deleted"
+                      : pool.deleting ? "deleting"
+                                      : to_string(pool.resize.state)},
             {"nodes", std::move(nodes)},
             {"cores_per_node", cores_json(pool.per_node.cores)},
             {"memory_per_node", pool.per_node.memory},
@@ -302,6 +305,7 @@ std::string format(const PoolView& view) {
   json.update(settings_json(pool));
   if (!pool.start_task.secrets.empty())
     for (auto& [name, value] : json["start_task"]["secrets"].items()) value = "";  // only their names
+  json["default"] = view.is_default;
   json["created_at"] = format_time(pool.created_at);
   json["notes"] = view.notes;
   return dump(json);
@@ -311,6 +315,7 @@ std::string format_pool_settings(const PoolRecord& pool) {
   Json json = settings_json(pool);
   json["low_priority"] = pool.target.low_priority;
   json["deleting"] = pool.deleting;
+  json["default"] = pool.is_default;
   return dump(json);
 }
 
@@ -318,6 +323,7 @@ Result<void> parse_pool_settings(std::string_view json, PoolRecord& pool) {
   auto root = parse_body(json);
   if (!root) return fail(root.error());
   FieldReader reader(*root, "the stored pool", "");
+  pool.owner = reader.text("owner");
   pool.fill = read_word(reader, "fill", parse_fill, Fill::pack, "pack and spread");
   pool.slots_per_node = read_count(reader, "slots_per_node", nodes_max, 0);
   pool.cpu_limit = read_word(reader, "cpu_limit", parse_cpu_limit, true, "on and off");
@@ -339,6 +345,7 @@ Result<void> parse_pool_settings(std::string_view json, PoolRecord& pool) {
     return fail(policy.error());
   pool.target.low_priority = read_count(reader, "low_priority", nodes_max, 0);
   pool.deleting = reader.boolean("deleting", false);
+  pool.is_default = reader.boolean("default", false);
   for (auto& [name, value] : reader.text_map("tags")) pool.tags[name] = value;
   pool.mount_root = reader.text("mount_root");
   pool.mounts = read_mounts(reader);
@@ -423,34 +430,34 @@ Result<void> parse_node_settings(std::string_view json, NodeRecord& node) {
   return reader.finish();
 }
 
-std::string format(const PoolMoment& moment) {
-  return dump({{"time", format_time(moment.time)},
-               {"target", counts_json(moment.target)},
-               {"present", counts_json(moment.present)},
-               {"nodes", states_json(moment.nodes)},
-               {"reason", moment.reason}});
+std::string format(const PoolHistoryEntry& entry) {
+  return dump({{"time", format_time(entry.time)},
+               {"target", counts_json(entry.target)},
+               {"present", counts_json(entry.present)},
+               {"nodes", states_json(entry.nodes)},
+               {"reason", entry.reason}});
 }
 
-Result<PoolMoment> parse_pool_moment(std::string_view json) {
+Result<PoolHistoryEntry> parse_pool_history_entry(std::string_view json) {
   auto root = parse_body(json);
   if (!root) return fail(root.error());
   FieldReader reader(*root, "the stored history", "");
-  PoolMoment moment;
-  moment.time = read_time(reader, "time");
+  PoolHistoryEntry entry;
+  entry.time = read_time(reader, "time");
   const auto counts = [&](std::string_view key, NodeCounts& into) {
     read_inside(reader, key, [&](FieldReader& inside) {
       into.dedicated = read_count(inside, "dedicated", UINT32_MAX, 0);
       into.low_priority = read_count(inside, "low_priority", UINT32_MAX, 0);
     });
   };
-  counts("target", moment.target);
-  counts("present", moment.present);
+  counts("target", entry.target);
+  counts("present", entry.present);
   for (const auto& [name, count] : reader.text_map("nodes"))
     if (const auto state = parse_node_state(name); state && count != "0")
-      moment.nodes[*state] = static_cast<std::uint32_t>(std::strtoul(count.c_str(), nullptr, 10));
-  moment.reason = reader.text("reason");
+      entry.nodes[*state] = static_cast<std::uint32_t>(std::strtoul(count.c_str(), nullptr, 10));
+  entry.reason = reader.text("reason");
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
-  return moment;
+  return entry;
 }
 
 std::string format_sample_values(const PoolSample& sample) {
@@ -492,8 +499,8 @@ Result<PoolRequest> parse_pool_request(std::string_view json) {
   if (reader.has("on_lease_loss"))
     request.on_lease_loss =
         read_word(reader, "on_lease_loss", parse_on_lease_loss, OnLeaseLoss::stop, "stop and keep");
-  if (reader.has("lost_after"))
-    request.lost_after = read_duration(reader, "lost_after", 200ms, day, 60s);
+  if (reader.has("default")) request.is_default = reader.boolean("default", false);
+  if (reader.has("lost_after")) request.lost_after = read_duration(reader, "lost_after", 200ms, day, 60s);
   if (reader.has("min")) request.min = read_count(reader, "min", nodes_max, 0);
   if (reader.has("max")) request.max = read_count(reader, "max", nodes_max, 0);
   if (reader.has("fill")) request.fill = read_word(reader, "fill", parse_fill, Fill::pack, "pack and spread");

@@ -22,8 +22,8 @@ Result<void> parse_pool_settings(std::string_view json, PoolRecord& pool);
 std::string format_node_settings(const NodeRecord& node);
 Result<void> parse_node_settings(std::string_view json, NodeRecord& node);
 
-std::string format(const PoolMoment& moment);
-Result<PoolMoment> parse_pool_moment(std::string_view json);  // all but workspace and pool
+std::string format(const PoolHistoryEntry& moment);
+Result<PoolHistoryEntry> parse_pool_history_entry(std::string_view json);  // all but workspace and pool
 
 std::string format_sample_values(const PoolSample& sample);
 Result<void> parse_sample_values(std::string_view json, PoolSample& sample);

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "wire/json.h"
+#include "wire/json_tree.h"
 #include "wire/utf8.h"
 
 // Messages are objects with one letter-short "type"; times are microseconds since 1970, durations
@@ -61,26 +61,33 @@ Resources resources_from(const Json& json) {
 }
 
 Json to_json(const ProcessStarted& value) {
-  return {
+  Json json{
       {"key", to_string(value.key)}, {"rank", value.rank}, {"pid", value.pid}, {"time", micros(value.time)}};
+  if (value.age) json["age"] = value.age->count();
+  return json;
 }
 ProcessStarted started_from(const Json& json) {
-  return {key_at(json.at("key")), wire::integer<std::uint32_t>(json.at("rank")),
-          wire::integer<std::int64_t>(json.at("pid")), time_at(json, "time")};
+  ProcessStarted value{key_at(json.at("key")), wire::integer<std::uint32_t>(json.at("rank")),
+                       wire::integer<std::int64_t>(json.at("pid")), time_at(json, "time"), std::nullopt};
+  if (json.contains("age")) value.age = duration_at(json, "age");
+  return value;
 }
 
 Json to_json(const ProcessEnded& value) {
-  return {{"key", to_string(value.key)},
-          {"rank", value.rank},
-          {"kind", to_string(value.kind)},
-          {"code", value.code},
-          {"users_fault", value.counts_against_retries},
-          {"detail", wire::to_utf8(value.detail)},
-          {"last_lines", wire::to_utf8(value.last_lines)},
-          {"memory_peak", value.use.memory_peak},
-          {"cpu_time", value.use.cpu_time.count()},
-          {"started_at", micros(value.started_at)},
-          {"ended_at", micros(value.ended_at)}};
+  Json json{{"key", to_string(value.key)},
+            {"rank", value.rank},
+            {"kind", to_string(value.kind)},
+            {"code", value.code},
+            {"users_fault", value.counts_against_retries},
+            {"detail", wire::to_utf8(value.detail)},
+            {"last_lines", wire::to_utf8(value.last_lines)},
+            {"outputs_problem", wire::to_utf8(value.outputs_problem)},
+            {"memory_peak", value.use.memory_peak},
+            {"cpu_time", value.use.cpu_time.count()},
+            {"started_at", micros(value.started_at)},
+            {"ended_at", micros(value.ended_at)}};
+  if (value.marked_at) json["marked_at"] = micros(*value.marked_at);
+  return json;
 }
 ProcessEnded ended_from(const Json& json) {
   ProcessEnded value;
@@ -93,6 +100,7 @@ ProcessEnded ended_from(const Json& json) {
   value.counts_against_retries = json.at("users_fault").get<bool>();
   value.detail = json.at("detail").get<std::string>();
   value.last_lines = json.value("last_lines", "");
+  value.outputs_problem = json.value("outputs_problem", "");
   if (json.contains("marked_at")) value.marked_at = time_at(json, "marked_at");
   value.use.memory_peak = wire::integer<Bytes>(json.at("memory_peak"));
   value.use.cpu_time = duration_at(json, "cpu_time");
@@ -183,6 +191,12 @@ View view_from(const Json& json) {
   return view;
 }
 
+std::optional<RunAs> run_as_from(const Json& json) {
+  const auto found = json.find("run_as");
+  if (found == json.end()) return std::nullopt;
+  return RunAs{wire::integer<std::uint32_t>(found->at(0)), wire::integer<std::uint32_t>(found->at(1))};
+}
+
 PrepareOrder prepare_from(const Json& json) {
   PrepareOrder value;
   value.key = key_at(json.at("key"));
@@ -193,6 +207,7 @@ PrepareOrder prepare_from(const Json& json) {
   value.ports = wire::integer<std::uint32_t>(json.at("ports"));
   if (json.contains("ports_from")) value.ports_from = wire::integer<std::uint16_t>(json.at("ports_from"));
   if (json.contains("view")) value.view = view_from(json.at("view"));
+  value.run_as = run_as_from(json);
   if (json.contains("preparation"))
     for (const Json& item : json.at("preparation")) value.preparation.push_back(process_from(item));
   if (json.contains("lease")) value.lease = duration_at(json, "lease");
@@ -207,6 +222,7 @@ Json to_json(const Prepared& value) {
             {"problem", wire::to_utf8(value.problem)}};
   if (value.exit_code) json["exit_code"] = *value.exit_code;
   if (!value.last_lines.empty()) json["last_lines"] = wire::to_utf8(value.last_lines);
+  if (value.is_permanent) json["permanent"] = true;
   return json;
 }
 Prepared prepared_from(const Json& json) {
@@ -217,6 +233,7 @@ Prepared prepared_from(const Json& json) {
   value.problem = json.at("problem").get<std::string>();
   if (json.contains("exit_code")) value.exit_code = wire::integer<int>(json.at("exit_code"));
   value.last_lines = json.value("last_lines", "");
+  value.is_permanent = json.value("permanent", false);
   return value;
 }
 
@@ -234,8 +251,10 @@ StartOrder start_from(const Json& json) {
   if (json.contains("lease")) value.lease = duration_at(json, "lease");
   value.behind = json.at("behind").get<bool>();
   value.cpu_limit = json.value("cpu_limit", true);
+  value.pids = json.value("pids", pids_usual);
   for (const Json& item : json.at("processes")) value.processes.push_back(process_from(item));
   if (json.contains("view")) value.view = view_from(json.at("view"));
+  value.run_as = run_as_from(json);
   return value;
 }
 
@@ -267,6 +286,9 @@ std::string text_of(const Hello& value) {
             {"ended", list_json(value.ended)},
             {"prepared", list_json(value.prepared)}};
   if (value.gpu_indices) json["gpu_indices"] = *value.gpu_indices;
+  if (!value.seen.service.empty())
+    json["seen"] = {
+        {"service", value.seen.service}, {"turn", value.seen.number}, {"proof", value.seen.proof}};
   return wire::dump(json);
 }
 Hello hello_from(const Json& json) {
@@ -294,6 +316,10 @@ Hello hello_from(const Json& json) {
   for (const Json& item : json.at("running")) value.running.push_back(started_from(item));
   for (const Json& item : json.at("ended")) value.ended.push_back(ended_from(item));
   for (const Json& item : json.at("prepared")) value.prepared.push_back(prepared_from(item));
+  if (json.contains("seen"))
+    value.seen = {json.at("seen").at("service").get<std::string>(),
+                  wire::integer<std::uint64_t>(json.at("seen").at("turn")),
+                  json.at("seen").at("proof").get<std::string>()};
   return value;
 }
 
@@ -344,6 +370,7 @@ void put(std::string& out, const ProcessEnded& value) {
   put_field(out, "detail", value.detail);
   if (!value.last_lines.empty()) put_field(out, "last_lines", value.last_lines);
   if (value.marked_at) fmt::format_to(Out(out), R"(,"marked_at":{})", micros(*value.marked_at));
+  if (!value.outputs_problem.empty()) put_field(out, "outputs_problem", value.outputs_problem);
   out += '}';
 }
 void put(std::string& out, const ProcessStart& value) {
@@ -372,6 +399,9 @@ void put_files(std::string& out, const Files& files) {
   for (const auto& [name, content] : files) json[name] = wire::to_utf8(content);
   out += ",\"files\":" + wire::dump(json);
 }
+void put_run_as(std::string& out, const std::optional<RunAs>& run_as) {
+  if (run_as) fmt::format_to(Out(out), R"(,"run_as":[{},{}])", run_as->uid, run_as->gid);
+}
 void put(std::string& out, const PrepareOrder& value) {
   fmt::format_to(Out(out), R"({{"key":"{}","ports":{})", to_string(value.key), value.ports);
   put_field(out, "folder", value.folder);
@@ -385,6 +415,7 @@ void put(std::string& out, const PrepareOrder& value) {
     fmt::format_to(Out(out), R"(,"stop_grace":{})", value.stop_grace.count());
     put_list(out, "preparation", value.preparation, [&](const ProcessStart& process) { put(out, process); });
   }
+  put_run_as(out, value.run_as);
   out += '}';
 }
 void put(std::string& out, const StartOrder& value) {
@@ -398,6 +429,8 @@ void put(std::string& out, const StartOrder& value) {
   if (value.silence.count() > 0) fmt::format_to(Out(out), R"(,"silence":{})", value.silence.count());
   if (value.lease.count() > 0) fmt::format_to(Out(out), R"(,"lease":{})", value.lease.count());
   if (!value.cpu_limit) out += R"(,"cpu_limit":false)";
+  put_run_as(out, value.run_as);
+  if (value.pids != pids_usual) fmt::format_to(Out(out), R"(,"pids":{})", value.pids);
   if (!value.files.empty()) put_files(out, value.files);
   put_list(out, "processes", value.processes, [&](const ProcessStart& process) { put(out, process); });
   put_view(out, value.view);
@@ -444,14 +477,16 @@ std::string text_of(const Welcome& value) {
   return wire::dump({{"type", "welcome"},
                      {"node", value.node.value()},
                      {"heartbeat", value.heartbeat.count()},
-                     {"silence_max", value.silence_max.count()}});
+                     {"silence_max", value.silence_max.count()},
+                     {"service", value.service}});
 }
 std::string text_of(const Refused& value) {
   return wire::dump({{"type", "refused"}, {"reason", value.reason}, {"final", value.final}});
 }
 std::string text_of(const Orders& value) {
-  std::string out = fmt::format(R"({{"type":"orders","number":{},"received":{},"quit":{})",
-                                value.number, value.received, value.quit);
+  std::string out = fmt::format(R"({{"type":"orders","number":{},"received":{},"turn":{},"quit":{})",
+                                value.number, value.received, value.turn, value.quit);
+  put_field(out, "turn_proof", value.turn_proof);
   if (!value.prepare.empty())
     put_list(out, "prepare", value.prepare, [&](const PrepareOrder& prepare) { put(out, prepare); });
   if (!value.files.empty())
@@ -490,6 +525,8 @@ Orders orders_from(const Json& json) {
   value.forget = keys_from(json.at("forget"));
   value.quit = json.at("quit").get<bool>();
   if (json.contains("received")) value.received = wire::integer<std::uint64_t>(json.at("received"));
+  if (json.contains("turn")) value.turn = wire::integer<std::uint64_t>(json.at("turn"));
+  value.turn_proof = json.value("turn_proof", "");
   return value;
 }
 
@@ -501,7 +538,7 @@ std::string_view kind_name(SnapshotKind kind) {
 template <class T, class Read>
 Result<T> guarded(std::string_view what, std::string_view text, Read read) {
   try {
-    return read(Json::parse(text));
+    return read(wire::parse_tree(text));
   } catch (const std::exception& error) {
     return fail(ErrorCode::invalid, fmt::format("{} is malformed: {}", what, wire::to_utf8(error.what())));
   }
@@ -532,7 +569,7 @@ Result<ToAgent> parse_to_agent(std::string_view text) {
     const auto& type = json.at("type").get_ref<const std::string&>();
     if (type == "welcome")
       return Welcome{NodeId{wire::integer<std::uint64_t>(json.at("node"))}, duration_at(json, "heartbeat"),
-                     duration_at(json, "silence_max")};
+                     duration_at(json, "silence_max"), json.value("service", "")};
     if (type == "refused") return Refused{json.at("reason").get<std::string>(), json.at("final").get<bool>()};
     if (type == "orders") return orders_from(json);
     return fail(ErrorCode::invalid, fmt::format("the service sent a message of unknown type '{}'", type));

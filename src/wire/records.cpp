@@ -98,7 +98,8 @@ std::string format(const JobRecord& job, const std::string& spec, const std::vec
               {"cancelled", counts.cancelled},
               {"skipped", counts.skipped}}},
             {"evictions", job.evictions},
-            {"nodes_lost", job.nodes_lost}};
+            {"nodes_lost", job.nodes_lost},
+            {"tags", own_tags(job.tags)}};
   if (!spec.empty()) json["spec"] = Json::parse(spec);
   if (!notes.empty()) json["notes"] = notes;
   return dump(json);
@@ -168,6 +169,9 @@ std::string format(const TokenRecord& token, const std::string& secret) {
             {"workspace", token.workspace},
             {"role", to_string(token.role)},
             {"created_at", format_time(token.created_at)}};
+  if (!token.author.empty()) json["author"] = token.author;
+  if (!token.node.empty()) json["node"] = token.node;
+  if (token.uses_left) json["uses_left"] = *token.uses_left;
   if (!secret.empty()) json["token"] = secret;
   return dump(json);
 }
@@ -212,6 +216,26 @@ Result<TokenRequest> parse_token_request(std::string_view json) {
   else
     reader.problem(*root, fmt::format("there is no role '{}'", role),
                    "the roles are admin, member, viewer and node");
+  constexpr std::uint32_t uses_max = 100'000;
+  const bool counted = reader.has("uses");
+  const auto uses = reader.integer("uses", 1, uses_max, 1);
+  if (request.role == Role::node)
+    request.uses = static_cast<std::uint32_t>(uses);
+  else if (counted)
+    reader.problem(*root, fmt::format("a {} token is not used up: only a node token has uses", role),
+                   "leave uses out");
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return request;
+}
+
+Result<std::string> parse_certificate_request(std::string_view json) {
+  constexpr std::size_t size_max = 16 * 1024;
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  std::string request = reader.text("request");
+  if (request.empty() || request.size() > size_max)
+    reader.problem(*root, "there is no certificate request of up to 16 KiB", "give it as PEM in request");
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   return request;
 }

@@ -39,10 +39,12 @@ struct TokenRequest {
   std::string name;
   Role role = Role::member;
   std::string workspace;
+  std::optional<std::uint32_t> uses;  // of a node token: how many machines it lets in
 };
 Result<TokenRequest> parse_token_request(std::string_view json);
-Result<bool> parse_stop_request(std::string_view json);           // keep_running
-Result<std::string> parse_cancel_request(std::string_view json);  // reason
+Result<bool> parse_stop_request(std::string_view json);                // keep_running
+Result<std::string> parse_cancel_request(std::string_view json);       // reason
+Result<std::string> parse_certificate_request(std::string_view json);  // request, as PEM
 Result<std::vector<std::string>> parse_hashes(std::string_view json);
 
 }  // namespace slipway::wire

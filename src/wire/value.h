@@ -23,7 +23,11 @@ struct Value {
   using Field = std::pair<std::string, Value>;
 
   Kind kind = Kind::null;
-  int line = 0;      // 1 for the first; 0 where unknown (JSON)
+  // Where it begins, 1 for the first; 0 where unknown (JSON). Of a field's value also where its key begins.
+  int line = 0;
+  int column = 0;
+  int key_line = 0;
+  int key_column = 0;
   std::string text;  // scalars, as written
   std::vector<Value> items;
   std::vector<Field> fields;

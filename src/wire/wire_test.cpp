@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include "wire/document.h"
 #include "wire/job_file.h"
 #include "wire/protocol.h"
 #include "wire/records.h"
 #include "wire/utf8.h"
+#include "wire/yaml_text.h"
 
 namespace slipway::wire {
 namespace {
@@ -77,26 +79,30 @@ TEST(JobFile, SaysWhatIsWrongAndWhere) {
     const char* hint;
   };
   const Row rows[] = {
-      {"tasks:\n  - name: a\n    comand: x\n", "job.yaml line 3: unknown key 'comand' in tasks[0]",
-       "'command'"},
+      {"tasks:\n  - name: a\n    comand: x\n",
+       "job.yaml line 3, column 5: unknown key 'comand' in tasks[0]\n    comand: x\n    ^", "'command'"},
       {"tasks:\n  - name: a\n    command: x\n    gpus: 1\n",
-       "job.yaml line 4: unknown key 'gpus' in tasks[0]", "write resources: {gpus: ...}"},
+       "job.yaml line 4, column 5: unknown key 'gpus' in tasks[0]", "write resources: {gpus: ...}"},
       {"name: a\nxyzzy: 1\n", "unknown key 'xyzzy'",
        "the keys here are environment, max_nodes, max_parallel_tasks, max_wall_time, name, pool, priority, "
        "retries, "
        "source, stop_grace, tags, tasks, workdir"},
-      {"nmae: x\ntasks: []\n", "line 1: unknown key 'nmae'", "'name'"},
+      {"nmae: x\ntasks: []\n", "line 1, column 1: unknown key 'nmae'\nnmae: x\n^", "'name'"},
       {"tasks:\n  - name: a\n    command: x\n    nodes: many\n",
-       "line 4: tasks[0].nodes should be a whole number", ""},
+       "line 4, column 12: tasks[0].nodes should be a whole number from 1 to 100000, not 'many'\n    nodes: "
+       "many\n           ^",
+       ""},
       {"tasks:\n  - name: a\n    command: x\n    retries: -1\n",
        "tasks[0].retries should be a whole number from 0", ""},
       {"tasks:\n  - name: a\n    command: ''\n", "task a has an empty command", "command:"},
       {"tasks:\n  - name: a\n    command: []\n", "task a has an empty command", "command:"},
       {"tasks:\n  - name: a\n", "task a has an empty command", "command:"},
       {"tasks:\n  - name: a\n    command: x\n    depends_on: [b]\n",
-       "job.yaml line 4: task a depends on b, which does not exist", "tasks of this job are a"},
+       "job.yaml line 4, column 18: task a depends on b, which does not exist\n    depends_on: [b]\n         "
+       "        ^",
+       "tasks of this job are a"},
       {"tasks:\n  - {name: fetch, command: x}\n  - {name: b, command: x, depends_on: [fecth]}\n",
-       "job.yaml line 3: task b depends on fecth, which does not exist", "did you mean 'fetch'?"},
+       "job.yaml line 3, column 40: task b depends on fecth, which does not exist", "did you mean 'fetch'?"},
       {"tasks:\n  - {name: a, command: x, depends_on: b}\n  - {name: b, command: x, depends_on: c}\n  - "
        "{name: c, command: x, depends_on: a}\n",
        "circle: a -> b -> c -> a", ""},
@@ -113,7 +119,12 @@ TEST(JobFile, SaysWhatIsWrongAndWhere) {
       {"a: [1, 2\n", "job.yaml line 2, column 1: a list that begins with [ is not closed", "]"},
       {"a: b: c\n", "job.yaml line 1, column 5: a second ': ' in one line\na: b: c\n    ^", "quotes"},
       {"name: \"\xff\xfe\"\n", "not valid UTF-8", ""},
-      {"a: 1\na: 2\n", "stands twice", ""},
+      {"a: 1\na: 2\n", "job.yaml line 2, column 1: the key 'a' stands twice\na: 2\n^", "keep one"},
+      {"tasks:\n  - name: a\n    prepare: {comand: x}\n",
+       "job.yaml line 3, column 15: unknown key 'comand' in tasks[0].prepare\n    prepare: {comand: x}\n",
+       "command"},
+      {"tasks:\n  - name: a\n\tcommand: x\n", "job.yaml line 3, column 1: a tab where a line is indented",
+       "spaces"},
       {"tasks: [{name: a, command: x, workdir: here}]\n", "not an absolute path", ""},
       {"name: job_7\ntasks: [{name: a, command: x}]\n", "that is how ids look", ""},
   };
@@ -168,7 +179,8 @@ TEST(JobFile, UnknownPlaceholdersAreRefused) {
   const auto wrong = parse("[train, '--rank={rnk}']");
   ASSERT_FALSE(wrong);
   EXPECT_TRUE(wrong.error().what.starts_with(
-      "job.yaml line 3: there is no placeholder {rnk}\nthe placeholders are rank,"))
+      "job.yaml line 3, column 22: there is no placeholder {rnk}\n    command: [train, '--rank={rnk}']\n"
+      "                     ^\nthe placeholders are rank,"))
       << wrong.error().what;
   EXPECT_EQ(wrong.error().hint, "did you mean {rank}? {{rnk}} is a literal {rnk}");
   EXPECT_FALSE(parse("awk '{print}' x"));
@@ -206,9 +218,18 @@ TEST(JobFile, SmallTextsCannotBecomeLargeTrees) {
 TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
   const AttemptKey key{{JobId{7}, 1, 2}, 3};
   const TimePoint time{Duration(1'700'000'000'123'456)};
-  const ProcessEnded ended{
-      key,          4, ProcessEndKind::start_failed, 2, false, "no such file", {5, Duration(6)}, time, time,
-      "Traceback\n"};
+  const ProcessEnded ended{key,
+                           4,
+                           ProcessEndKind::start_failed,
+                           2,
+                           false,
+                           "no such file",
+                           {5, Duration(6)},
+                           time,
+                           time,
+                           "Traceback\n",
+                           time,
+                           "no such container"};
   Hello hello;
   hello.name = "lab-1";
   hello.total = {1000, 5, 1};
@@ -313,6 +334,61 @@ TEST(Requests, PoolsAndTokensAreChecked) {
     EXPECT_FALSE(parse_pool_request(wrong)) << wrong;
   EXPECT_FALSE(parse_token_request("{\"name\":\"x\",\"role\":\"king\"}"));
   EXPECT_FALSE(parse_hashes("{\"hashes\":[\"../../etc/passwd\"]}"));
+}
+
+TEST(Yaml, WhatIsWrittenReadsBackTheSame) {
+  Value value;
+  value["plain"] = "a word";
+  value["path"] = "/data/x:y";
+  value["empty"] = "";
+  value["list"] = Value::list({Value("a"), Value(3), Value(true), Value(nullptr), Value::list(), Value::map(),
+                               Value{{"x", 1}, {"y", Value::list({Value{{"z", "w"}}})}}});
+  value["none"] = Value::list();
+  value["script"] = "#!/bin/sh\n\necho \"hi\" # and so on\n";
+  value["two lines"] = "a: b\n  c";
+  for (const char* text :
+       {"yes",  "no",   "null", "~",     "1",     "0x1",   "1e3",      "2026-03-02T10:00:00Z",
+        "- a",  "a: b", "a #b", "a:",    " a",    "a ",    "{rank}",   "[x]",
+        "*a",   "&a",   "!a",   "%a",    "@a",    "`a",    "'a'",      "\"a\"",
+        "a\tb", "\x01", "\n",   "a\n\n", " a\nb", "a \nb", "\xc3\xa4", "n",
+        "?",    "|",    ">"})
+    value[fmt::format("k{}", value.fields.size())] = text;
+  value["a: key"] = 1;
+  const std::string text = format_yaml(value);
+  const auto back = parse_yaml(text, "test");
+  ASSERT_TRUE(back) << back.error().what << "\n" << text;
+  EXPECT_EQ(*back, value) << text;
+  EXPECT_EQ(format_yaml(Value{{"a", Value::list({Value{{"b", 1}, {"c", "x\ny"}}})}}, 2),
+            "  a:\n    - b: 1\n      c: |-\n        x\n        y\n");
+  EXPECT_EQ(format_yaml(Value("x")), "x\n");
+  EXPECT_EQ(format_yaml(Value::list()), "[]\n");
+}
+
+// Each key was compared with all before it: 6 s for what fits into a message.
+TEST(Protocol, H6_AMessageWithVeryManyKeysIsReadInLinearTime) {
+  const auto message = [](int keys) {
+    std::string text = R"({"type":"report","number":1,"started":[],"ended":[])";
+    for (int i = 0; i < keys; ++i) text += fmt::format(",\"k{}\":0", i);
+    return text + "}";
+  };
+  const auto time_of = [](const std::string& text) {
+    const auto now = [] {  // of this thread: others may be busy
+      timespec time{};
+      ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+    };
+    const double began = now();
+    EXPECT_TRUE(parse_from_agent(text));
+    return now() - began;
+  };
+  const std::string small = message(20'000), large = message(320'000);
+  time_of(small);
+  // 16 times as much: 16 times as long, not 256. Half of that is far from either.
+  EXPECT_LT(time_of(large), 128 * time_of(small));
+  EXPECT_FALSE(parse_from_agent(R"({"type":"report","number":1,"number":2,"started":[],"ended":[]})"));
+  std::string deep = R"({"type":"report","number":1,"started":)";
+  deep += std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  EXPECT_FALSE(parse_from_agent(deep));
 }
 
 }  // namespace

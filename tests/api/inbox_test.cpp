@@ -4,6 +4,7 @@
 #include <future>
 
 #include "api/service.h"
+#include "wire/protocol.h"
 
 namespace slipway::test {
 namespace {
@@ -56,8 +57,10 @@ TEST(Inbox, AFullOneRefusesChangesAndReadsToBeTriedAgain) {
         [](const Error&) {});
   EXPECT_EQ(service.get("/v1/queue").status, 503);
 
-  int from_nodes = 0;  // never refused: their sessions are held back instead
-  for (int i = 0; i < 100; ++i) service.control().from_node([&](control::Controller&) { ++from_nodes; });
+  std::uint64_t from_nodes = 0;  // never refused: their sessions are paused instead
+  for (std::uint64_t i = 1; i <= 100; ++i)
+    EXPECT_EQ(service.control().from_node(SessionId{i}, 100, [&](control::Controller&) { ++from_nodes; }),
+              control::Loop::Reading::open);
   // Reads of what was saved need no turn.
   EXPECT_EQ(service.get("/v1/jobs").status, 200);
   turn.release();
@@ -67,7 +70,87 @@ TEST(Inbox, AFullOneRefusesChangesAndReadsToBeTriedAgain) {
   service.in_turn([](control::Controller&) {});
   EXPECT_EQ(changed, 3);
   EXPECT_EQ(read, 2);
-  EXPECT_EQ(from_nodes, 100);
+  EXPECT_EQ(from_nodes, 100u);
+}
+
+// While the control thread is inside a long turn, what was saved is read, and told.
+TEST(Inbox, AJobThatHasEndedIsExplainedWithoutTheControlThread) {
+  Service service;
+  ASSERT_EQ(service.ask("POST", "/v1/pools", R"({"name":"p","nodes":0,"provisioner":"none"})").status, 201);
+  const std::string id = service.ask("POST", "/v1/jobs", job_body("j", R"("pool":"p",)")).at("id");
+  ASSERT_EQ(service.ask("POST", "/v1/jobs/" + id + "/cancel", "{}").status, 200) << id;
+  HeldTurn turn(service);
+  const Answer why = service.get("/v1/jobs/" + id + "/why");
+  EXPECT_EQ(why.status, 200) << why.body;
+  EXPECT_EQ(why.at("state"), "cancelled");
+  EXPECT_NE(why.at("answer").find(id + " cancelled"), std::string::npos) << why.body;
+  EXPECT_EQ(service.get("/v1/jobs/" + id + "/usage").at("node_microseconds.wall"), "0");
+  EXPECT_EQ(service.get("/v1/jobs/nothing/why").status, 404);
+  turn.release();
+}
+
+struct FakeSocket final : net::WebSocket {
+  void send_text(std::string) override {}
+  void send_binary(std::string) override {}
+  void close(std::string) override {}
+  void pause() override { paused = true; }
+  void resume() override {
+    paused = false;
+    resumed.set_value();
+  }
+  std::size_t queued_bytes() const override { return 0; }
+
+  bool paused = false;  // the network thread's
+  std::promise<void> resumed;
+};
+
+// A node's agent as far as the network's thread sees it.
+struct Flooding {
+  Service& service;
+  std::shared_ptr<FakeSocket> socket = std::make_shared<FakeSocket>();
+  net::WebSocketCallbacks callbacks = service.open_session(socket, "node");
+  std::uint64_t sent = 0;
+
+  // As many as are read before the session is paused, at most `most`.
+  std::uint64_t send_until_paused(std::uint64_t most, std::size_t padding = 0) {
+    std::uint64_t read = 0;
+    service.on_network_thread([&] {
+      for (; read < most && !socket->paused; ++read) {
+        Report report;
+        report.number = ++sent;
+        callbacks.text(wire::format(FromAgent(report)) + std::string(padding, ' '));
+      }
+    });
+    return read;
+  }
+  bool is_paused() {
+    bool paused = false;
+    service.on_network_thread([&] { paused = socket->paused; });
+    return paused;
+  }
+};
+
+TEST(Inbox, ASessionThatFloodsIsPausedUntilWhatItSentIsApplied) {
+  Service service({.session_messages_max = 8});
+  Flooding node{service}, quiet{service};
+  HeldTurn turn(service);
+  EXPECT_EQ(node.send_until_paused(1'000), 8u);
+  EXPECT_TRUE(node.is_paused());
+  EXPECT_EQ(quiet.send_until_paused(3), 3u) << "other sessions are read";
+  turn.release();
+  node.socket->resumed.get_future().wait();
+  EXPECT_FALSE(quiet.is_paused());
+  service.in_turn([](control::Controller&) {});
+  EXPECT_EQ(node.send_until_paused(7), 7u) << "what was applied does not count any more";
+}
+
+TEST(Inbox, TheBytesOfASessionAreBoundedToo) {
+  Service service({.session_bytes_max = 10'000});
+  Flooding node{service};
+  HeldTurn turn(service);
+  EXPECT_EQ(node.send_until_paused(1'000, 3'000), 4u);
+  turn.release();
+  node.socket->resumed.get_future().wait();
 }
 
 TEST(Inbox, ASnapshotIsSharedUntilATurnIsTakenAndNeverOlderThanAnAnswer) {

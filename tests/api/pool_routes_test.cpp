@@ -43,9 +43,9 @@ TEST(NodeRoutes, ReadsAndWrites) {
       {"no start task", "GET", "/v1/nodes/n1/start-task/stdout", "", "viewer", 404},
       {"no such stream", "GET", "/v1/nodes/n1/start-task/stdin", "", "viewer", 404},
       {"a viewer may not drain it", "POST", "/v1/nodes/n1/drain", "", "viewer", 403},
-      {"drained", "POST", "/v1/nodes/n1/drain", "", "member", 200, "state", "draining"},
+      {"drained", "POST", "/v1/nodes/n1/drain", "", "admin", 200, "state", "draining"},
       {"seen as such", "GET", "/v1/nodes/n1", "", "viewer", 200, "state", "draining"},
-      {"resumed", "POST", "/v1/nodes/n1/resume", "", "member", 200, "state", "idle"},
+      {"resumed", "POST", "/v1/nodes/n1/resume", "", "admin", 200, "state", "idle"},
       {"agents connect by WebSocket", "GET", "/v1/nodes/connect", "", "node", 400},
       {"the service counts it", "GET", "/v1/service", "", "viewer", 200, "nodes.idle", "1"},
   };

@@ -8,6 +8,7 @@
 #include <future>
 
 #include "base/sha256.h"
+#include "compat/batchai/batchai.h"
 
 namespace slipway::test {
 namespace {
@@ -62,8 +63,17 @@ class FakeExchange final : public net::Exchange {
     streamed_ = {status, std::move(headers), {}};
     return std::make_shared<Collected>(*this);
   }
-  std::shared_ptr<net::WebSocket> accept_websocket(net::WebSocketCallbacks) override { return nullptr; }
-  bool wants_websocket() const override { return false; }
+  std::shared_ptr<net::WebSocket> accept_websocket(net::WebSocketCallbacks callbacks) override {
+    *callbacks_ = std::move(callbacks);
+    answered_ = true;
+    answer_->set_value({101, {}, {}});
+    return std::move(socket_);
+  }
+  bool wants_websocket() const override { return socket_ != nullptr; }
+  void offer(std::shared_ptr<net::WebSocket> socket, net::WebSocketCallbacks& callbacks) {
+    socket_ = std::move(socket);
+    callbacks_ = &callbacks;
+  }
   void on_closed(std::function<void()>) override {}
 
  private:
@@ -77,6 +87,8 @@ class FakeExchange final : public net::Exchange {
   std::shared_ptr<std::promise<Answer>> answer_;
   Answer streamed_;
   bool answered_ = false;
+  std::shared_ptr<net::WebSocket> socket_;
+  net::WebSocketCallbacks* callbacks_ = nullptr;
 };
 
 net::Request request_of(const std::string& method, const std::string& target, const std::string& body) {
@@ -120,14 +132,27 @@ void Service::Effects::carry_out(control::Outputs outputs, const control::Contro
 void Service::Effects::cut_all_sessions(const std::string& why) {
   loop->post([this, why] { api->cut_all_sessions(why); });
 }
+void Service::Effects::resume_sessions(std::vector<SessionId> sessions) {
+  loop->post([this, sessions = std::move(sessions)] { api->resume_sessions(sessions); });
+}
 
-Service::Service(const control::InboxLimits& limits) : store_(store::make_memory_store()) {
+Service::Service(const control::InboxLimits& limits, std::vector<std::string> datastore_roots,
+                 AuditChoice audit)
+    : store_(store::make_memory_store()) {
   char folder[] = "/tmp/slipway-api-XXXXXX";
   data_ = ::mkdtemp(folder);
+  if (audit.is_kept) audit_ = *api::AuditLog::open(data_ + "/audit.jsonl");
   control::Settings settings;
   settings.machine.total = {8'000, Bytes{16} << 30, 0};
   control_ = std::make_unique<control::Loop>(*store_, settings, clock_, effects_, limits);
-  api_ = std::make_unique<api::Api>(loop_, *control_, clock_, api::ApiOptions{.data = data_});
+  api_ = std::make_unique<api::Api>(loop_, *control_, clock_,
+                                    api::ApiOptions{.data = data_,
+                                                    .stop = [](bool) {},
+                                                    .datastore_roots = std::move(datastore_roots),
+                                                    .audit = audit_,
+                                                    .audit_reads = audit.with_reads});
+  api_->add_compat_api(
+      batchai::make_batchai_api(api_->compat_api_context(), {.machine = settings.machine.total}));
   effects_.loop = &loop_;
   effects_.api = api_.get();
   std::vector<TokenRecord> tokens;
@@ -138,7 +163,11 @@ Service::Service(const control::InboxLimits& limits) : store_(store::make_memory
   add("member", "default", Role::member);
   add("viewer", "default", Role::viewer);
   add("node", "default", Role::node);
+  add("ana", "default", Role::member);
   add("other", "other", Role::admin);
+  add("other-member", "other", Role::member);
+  add("other-viewer", "other", Role::viewer);
+  add("other-node", "other", Role::node);
   control::Changes changes;
   changes.tokens = tokens;
   EXPECT_TRUE(store_->save(changes));
@@ -157,9 +186,11 @@ Service::~Service() {
   std::filesystem::remove_all(data_, error);
 }
 
-Answer Service::ask(const std::string& method, const std::string& target, const std::string& body,
-                    const std::string& token, net::Headers headers) {
+std::future<Answer> Service::begin(const std::string& method, const std::string& target,
+                                   const std::string& body, const std::string& token, net::Headers headers,
+                                   const std::string& body_file) {
   net::Request request = request_of(method, target, body);
+  if (!body_file.empty()) request.body_file = std::make_shared<const net::BodyFile>(body_file);
   request.headers = std::move(headers);
   if (!token.empty()) request.headers.emplace_back("Authorization", "Bearer " + token);
   auto answer = std::make_shared<std::promise<Answer>>();
@@ -167,9 +198,21 @@ Answer Service::ask(const std::string& method, const std::string& target, const 
   loop_.post([this, exchange = std::make_shared<FakeExchange>(std::move(request), answer)]() mutable {
     api_->handle(std::move(exchange));
   });
+  return future;
+}
+
+Answer Service::ask(const std::string& method, const std::string& target, const std::string& body,
+                    const std::string& token, net::Headers headers, const std::string& body_file) {
+  auto future = begin(method, target, body, token, std::move(headers), body_file);
   if (future.wait_for(std::chrono::seconds(60)) != std::future_status::ready)
     return {0, {}, "no answer within 60 s"};
   return future.get();
+}
+
+net::BodyPolicy Service::policy(const net::Request& head) {
+  std::promise<net::BodyPolicy> decided;
+  loop_.post([&] { decided.set_value(api_->policy(head)); });
+  return decided.get_future().get();
 }
 
 void Service::in_turn(const std::function<void(control::Controller&)>& work) {
@@ -180,6 +223,28 @@ void Service::in_turn(const std::function<void(control::Controller&)>& work) {
         return [&] { done.set_value(); };
       },
       [&](const Error&) { done.set_value(); });
+  done.get_future().wait();
+}
+
+net::WebSocketCallbacks Service::open_session(std::shared_ptr<net::WebSocket> socket,
+                                              const std::string& token) {
+  net::Request request = request_of("GET", "/v1/nodes/connect", {});
+  request.headers.emplace_back("Authorization", "Bearer " + token);
+  auto answer = std::make_shared<std::promise<Answer>>();
+  auto exchange = std::make_shared<FakeExchange>(std::move(request), answer);
+  net::WebSocketCallbacks callbacks;
+  exchange->offer(std::move(socket), callbacks);
+  loop_.post([this, exchange = std::move(exchange)]() mutable { api_->handle(std::move(exchange)); });
+  EXPECT_EQ(answer->get_future().get().status, 101);
+  return callbacks;
+}
+
+void Service::on_network_thread(const std::function<void()>& work) {
+  std::promise<void> done;
+  loop_.post([&] {
+    work();
+    done.set_value();
+  });
   done.get_future().wait();
 }
 

@@ -2,6 +2,7 @@
 // The API over a real control loop and the memory store, without sockets: a test hands in a request as a
 // value and gets the answer as one.
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,17 +25,32 @@ struct Answer {
   std::size_t size(std::string_view path) const;  // of a list, or 0
 };
 
+struct AuditChoice {
+  bool is_kept = false;
+  bool with_reads = false;
+};
+
 class Service {
  public:
-  explicit Service(const control::InboxLimits& limits = {});
+  explicit Service(const control::InboxLimits& limits = {}, std::vector<std::string> datastore_roots = {},
+                   AuditChoice audit = {});
   ~Service();
 
   // A query follows the path: ask("GET", "/v1/jobs?limit=2", ...).
   Answer ask(const std::string& method, const std::string& target, const std::string& body = {},
-             const std::string& token = "admin", net::Headers headers = {});
+             const std::string& token = "admin", net::Headers headers = {},
+             const std::string& body_file = {});
+  // What is decided from the head of a request, before its body.
+  net::BodyPolicy policy(const net::Request& head);
+  std::future<Answer> begin(const std::string& method, const std::string& target,
+                            const std::string& body = {}, const std::string& token = "admin",
+                            net::Headers headers = {}, const std::string& body_file = {});
   Answer get(const std::string& target, const std::string& token = "admin") {
     return ask("GET", target, {}, token);
   }
+  // A connection as a node's agent makes it, without a socket. `socket` sees what is done to it.
+  net::WebSocketCallbacks open_session(std::shared_ptr<net::WebSocket> socket, const std::string& token);
+  void on_network_thread(const std::function<void()>& work);  // and waits until it is done
   // A node that says hello and takes orders, but runs nothing.
   SessionId connect(const std::string& node, const std::string& pool);
   void report(SessionId session, Report report);
@@ -44,6 +60,7 @@ class Service {
   store::MemoryStore& store() { return *store_; }
   control::Loop& control() { return *control_; }
   api::Api& api() { return *api_; }
+  api::AuditLog& audit() { return *audit_; }
 
  private:
   struct Effects final : control::OutputHandler {
@@ -51,6 +68,7 @@ class Service {
     api::Api* api = nullptr;
     void carry_out(control::Outputs outputs, const control::Controller&) override;
     void cut_all_sessions(const std::string& why) override;
+    void resume_sessions(std::vector<SessionId> sessions) override;
   };
 
   SystemClock clock_;
@@ -59,6 +77,7 @@ class Service {
   net::Loop loop_;
   Effects effects_;
   std::unique_ptr<control::Loop> control_;
+  std::shared_ptr<api::AuditLog> audit_;
   std::unique_ptr<api::Api> api_;
   std::uint64_t session_last_ = 1'000'000;
   std::map<SessionId, std::uint64_t> reports_;

@@ -15,6 +15,7 @@ namespace {
 struct NoEffects final : control::OutputHandler {
   void carry_out(control::Outputs, const control::Controller&) override {}
   void cut_all_sessions(const std::string&) override {}
+  void resume_sessions(std::vector<SessionId>) override {}
 };
 
 std::set<std::string> routes_of_the_contract() {

@@ -61,9 +61,13 @@ TEST_F(SqliteFile, TheLogStaysBoundedUnderOverlappingReaders) {
   std::uint64_t largest = 0;
   for (std::uint64_t turn = 1; turn <= 40; ++turn) {
     Changes changes;
-    changes.folders.push_back(
-        {"default", std::to_string(turn % 4), {{"text", std::string(4 << 20, 'x')}}, TimePoint{}, TimePoint{}});
-    ASSERT_TRUE((*opened)->save(changes));
+    changes.folders.push_back({"default",
+                               std::to_string(turn % 4),
+                               {{"text", std::string(4 << 20, 'x')}},
+                               TimePoint{},
+                               TimePoint{}});
+    const auto saved = (*opened)->save(changes);
+    ASSERT_TRUE(saved) << saved.error().what;
     std::error_code error;
     largest = std::max<std::uint64_t>(largest, std::filesystem::file_size(path_ + "-wal", error));
   }

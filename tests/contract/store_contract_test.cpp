@@ -157,15 +157,15 @@ TEST_P(StoreContract, LoadsWhatWasSaved) {
 
 TEST_P(StoreContract, KeepsPoolHistory) {
   Changes changes;
-  PoolMoment moment;
-  moment.pool = "lab";
+  PoolHistoryEntry entry;
+  entry.pool = "lab";
   for (int i = 0; i < 10; ++i) {
-    moment.time = at(i);
-    moment.target.low_priority = static_cast<std::uint32_t>(i);
-    moment.present.dedicated = 1;
-    moment.nodes = {{NodeState::idle, 1}, {NodeState::start_failed, 2}};
-    moment.reason = "more work";
-    changes.moments.push_back(moment);
+    entry.time = at(i);
+    entry.target.low_priority = static_cast<std::uint32_t>(i);
+    entry.present.dedicated = 1;
+    entry.nodes = {{NodeState::idle, 1}, {NodeState::start_failed, 2}};
+    entry.reason = "more work";
+    changes.pool_history.push_back(entry);
   }
   PoolSample sample;
   sample.pool = "lab";
@@ -184,7 +184,8 @@ TEST_P(StoreContract, KeepsPoolHistory) {
   reopen();
   const auto history = reads().pool_history("default", "lab", 4);
   ASSERT_TRUE(history);
-  EXPECT_EQ(*history, std::vector<PoolMoment>(changes.moments.end() - 4, changes.moments.end()));
+  EXPECT_EQ(*history,
+            std::vector<PoolHistoryEntry>(changes.pool_history.end() - 4, changes.pool_history.end()));
   EXPECT_TRUE(reads().pool_history("default", "other", 4)->empty());
   EXPECT_EQ(store_->load()->samples, later.samples);
 
@@ -361,6 +362,43 @@ TEST_P(StoreContract, ListsTasksWithAndWithoutRecords) {
     EXPECT_FALSE(reads().task(JobId{1}, absent).value()) << absent;
 }
 
+TEST_P(StoreContract, DeletedPoolsAreRememberedUntilTheirNameIsTakenAgain) {
+  Changes changes;
+  for (const char* name : {"a", "b", "c"}) {
+    PoolRecord pool;
+    pool.name = name;
+    pool.provisioner = "local";
+    pool.per_node.cores = 3000;
+    pool.fill = Fill::spread;
+    changes.pools.push_back(pool);
+  }
+  save(changes);
+  EXPECT_TRUE(reads().deleted_pools("default")->empty());
+  for (const char* name : {"b", "a"}) {
+    Changes removal;
+    removal.pools_removed = {{"default", name}};
+    save(removal);
+  }
+  reopen();
+  const auto names = [&] {
+    std::string all;
+    const auto deleted = reads().deleted_pools("default");
+    for (const PoolRecord& pool : *deleted) {
+      EXPECT_EQ(pool.per_node.cores, 3000u);
+      EXPECT_EQ(pool.fill, Fill::spread);
+      all += pool.name;
+    }
+    return all;
+  };
+  EXPECT_EQ(names(), "ab") << "the last deleted first";
+  EXPECT_TRUE(reads().deleted_pools("other")->empty());
+  EXPECT_EQ(store_->load()->pools.size(), 1u);
+  Changes again;
+  again.pools = {changes.pools[0]};
+  save(again);
+  EXPECT_EQ(names(), "b");
+}
+
 TEST_P(StoreContract, JobsByKeyNameStateAndAge) {
   Changes changes;
   for (std::uint64_t id = 1; id <= 5; ++id) changes.jobs_new.push_back(new_job(id, id % 2 ? "odd" : "even"));
@@ -396,6 +434,38 @@ TEST_P(StoreContract, RemovedJobsLeaveNoRowsAndIdsAreNotReused) {
   EXPECT_EQ(store_->load()->job_last, 9u);
 }
 
+TEST_P(StoreContract, LargeJobsAreRemovedInStepsThatSurviveBeingOpenedAnew) {
+  Changes changes;
+  changes.jobs_new = {new_job(1), new_job(2)};
+  for (std::uint32_t i = 0; i < 5'000; ++i)
+    changes.tasks.push_back(
+        {.ref = {JobId{1}, 0, i}, .name = "a", .state = TaskState::succeeded, .attempts = 1});
+  changes.tasks.push_back(
+      {.ref = {JobId{2}, 0, 0}, .name = "b", .state = TaskState::succeeded, .attempts = 1});
+  save(changes);
+  Changes removal;
+  removal.jobs_removed = {JobId{1}};
+  removal.removals = {"workspaces/default/jobs/job_1", "x"};
+  save(removal);
+  EXPECT_FALSE(reads().job(JobId{1}).value()) << "nothing finds it any more";
+  const std::size_t others = reads().tasks(JobId{2}, {}).value().size();
+  reopen();
+  EXPECT_EQ(store_->load()->removals, (std::vector<std::string>{"workspaces/default/jobs/job_1", "x"}));
+  int steps = 0;
+  while (store_->remove_some().value()) {
+    if (++steps == 2) reopen();
+    ASSERT_LT(steps, 10);
+  }
+  EXPECT_TRUE(reads().tasks(JobId{1}, {}).value().empty());
+  EXPECT_GT(others, 0u);
+  EXPECT_EQ(reads().tasks(JobId{2}, {}).value().size(), others);
+  Changes done;
+  done.removals_done = {"x"};
+  save(done);
+  reopen();
+  EXPECT_EQ(store_->load()->removals, (std::vector<std::string>{"workspaces/default/jobs/job_1"}));
+}
+
 TEST_P(StoreContract, JobsByTag) {
   Changes changes;
   for (std::uint64_t id = 1; id <= 5; ++id) {
@@ -407,7 +477,13 @@ TEST_P(StoreContract, JobsByTag) {
   reopen();
   const auto ids = [&](const std::string& value, std::optional<JobId> after, std::uint32_t limit) {
     std::vector<std::uint64_t> found;
-    const auto page = reads().jobs({"default", {}, {}, {}, limit, {"set", value}, after});
+    const auto page = reads().jobs({.workspace = "default",
+                                    .state = {},
+                                    .name = {},
+                                    .before = {},
+                                    .limit = limit,
+                                    .tags = {{"set", value}},
+                                    .after = after.value_or(JobId{0})});
     for (const JobRecord& job : page.value()) {
       EXPECT_EQ(job.tags.at("body").size(), 5'003u);
       found.push_back(job.id.value());
@@ -419,6 +495,35 @@ TEST_P(StoreContract, JobsByTag) {
   EXPECT_EQ(ids("odd", {}, 2), (Ids{1, 3}));
   EXPECT_EQ(ids("odd", JobId{1}, 10), (Ids{3, 5}));
   EXPECT_EQ(ids("none", {}, 10), Ids{});
+  const auto newest = [&](control::JobQuery query) {
+    query.workspace = "default";
+    Ids found;
+    const auto page = reads().jobs(query);
+    for (const JobRecord& job : page.value()) found.push_back(job.id.value());
+    return found;
+  };
+  const control::JobQuery odd{
+      .workspace = {}, .state = {}, .name = {}, .before = {}, .limit = 2, .tags = {{"set", "odd"}}};
+  EXPECT_EQ(newest(odd), (Ids{5, 3})) << "newest first";
+  control::JobQuery query = odd;
+  query.before = JobId{3};
+  EXPECT_EQ(newest(query), Ids{1});
+  query = odd;
+  query.tags["other"] = "x";
+  EXPECT_EQ(newest(query), Ids{}) << "all of the tags are wanted";
+  query = odd;
+  query.state = JobState::failed;
+  EXPECT_EQ(newest(query), Ids{});
+  query = odd;
+  query.name = changes.jobs_new[0].job.name;
+  query.pool = changes.jobs_new[0].job.pool;
+  query.user = changes.jobs_new[0].job.submitted_by;
+  EXPECT_EQ(newest(query), (Ids{5, 3}));
+  for (auto field : {&control::JobQuery::name, &control::JobQuery::pool, &control::JobQuery::user}) {
+    control::JobQuery other = query;
+    other.*field = "nobody";
+    EXPECT_EQ(newest(other), Ids{});
+  }
   Changes removed;
   removed.jobs_removed.push_back(JobId{3});
   save(removed);
@@ -427,10 +532,10 @@ TEST_P(StoreContract, JobsByTag) {
 
 TEST_P(StoreContract, KeepsFoldersDatastoresAndHowJobsEnded) {
   const FolderRecord folder{"default", "a/b", {{"x", "y"}, {"empty", ""}}, at(1), at(2)};
-  const DatastoreRecord store{"default", "lab.file.x", "", "http://h/c", "sealed:abc", at(3)};
+  const DatastoreRecord store{"default", "lab.file.x", "", "http://h/c", "sealed:abc", "ana", at(3)};
   Changes changes;
   changes.folders = {folder, {"default", "gone", {}, at(1), at(1)}};
-  changes.datastores = {store, {"default", "gone", "/srv", "", "", at(1)}};
+  changes.datastores = {store, {"default", "gone", "/srv", "", "", "", at(1)}};
   changes.jobs_new = {new_job(1)};
   save(changes);
   Changes more;
@@ -528,7 +633,8 @@ TEST_P(StoreContract, FoldersByPrefixAndDatastoresByName) {
   for (const char* path : {"a", "a/b", "a/b/c", "ab", "b/\u00fc", "b/x"})
     changes.folders.push_back({"default", path, {{"name", path}}, at(1), at(2)});
   changes.folders.push_back({"other", "a/b", {}, at(1), at(2)});
-  for (const char* name : {"two", "one"}) changes.datastores.push_back({"default", name, "", "", "", at(3)});
+  for (const char* name : {"two", "one"})
+    changes.datastores.push_back({"default", name, "", "", "", "", at(3)});
   save(changes);
   const auto paths = [&](const std::string& prefix) {
     std::vector<std::string> all;

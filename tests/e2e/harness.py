@@ -12,6 +12,7 @@ import os
 import select
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import time
@@ -70,15 +71,16 @@ def processes_of(*folders):
     return found
 
 
-def read_line(child, timeout=20):
+def read_line(child, timeout=20, stream=None):
     """The next line of a child's output; fails when none comes."""
     line = b""
+    stream = stream or child.stdout
     deadline = time.monotonic() + timeout
     while not line.endswith(b"\n"):
-        ready, _, _ = select.select([child.stdout], [], [], max(0, deadline - time.monotonic()))
+        ready, _, _ = select.select([stream], [], [], max(0, deadline - time.monotonic()))
         if not ready:
             raise NeverHappened(f"no line came in {timeout} s; so far {line!r}")
-        more = os.read(child.stdout.fileno(), 1)
+        more = os.read(stream.fileno(), 1)
         if not more:
             break
         line += more
@@ -112,13 +114,15 @@ class Answer:
 class Service:
     """A service on a data folder of its own. Use as a context, or call close()."""
 
-    def __init__(self, data=None, listen="127.0.0.1:0", arguments=(), start=True, variables=None):
+    def __init__(self, data=None, listen="127.0.0.1:0", arguments=(), start=True, variables=None, trusting=True):
         self.base = tempfile.mkdtemp(prefix="slipway-e2e-")
         self.home = os.path.join(self.base, "home")  # not the user's: a ~/.bashrc may wait for locks, or say things
         os.makedirs(self.home)
         self.data = data or os.path.join(self.base, "data")
         self.listen = listen
         self.arguments = list(arguments)
+        if trusting and "--run-as" not in self.arguments:
+            self.arguments.append("--trust-members")  # most tests of roles need no users of the machine
         self.variables = dict(variables or {})  # of everything that is run
         self.also = []  # folders of other things that belong to this test
         self.children = []
@@ -184,7 +188,7 @@ class Service:
         return child
 
     def up(self, *more, **options):
-        return self.ok("up", "--listen", self.listen, "--detach", *self.arguments, *more, **options)
+        return self.ok("up", "--listen", self.listen, "--detach", "--datastore-root", self.base, *self.arguments, *more, **options)
 
     def down(self, *more, **options):
         return self.ok("down", *more, **options)
@@ -212,6 +216,10 @@ class Service:
         return self.about["url"]
 
     @property
+    def address(self):
+        return self.url.split("#")[0]  # without the fingerprint
+
+    @property
     def port(self):
         return urllib.parse.urlsplit(self.url).port
 
@@ -221,6 +229,9 @@ class Service:
             return file.read().strip()
 
     def connect(self, timeout=60):
+        if self.url.startswith("https:"):
+            trusted = ssl.create_default_context(cafile=os.path.join(self.data, "tls", "ca.crt"))
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=trusted)
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
     def ask(self, method, path, body=None, headers=None, token="", timeout=60):

@@ -17,9 +17,9 @@ class Ledger:
     def __init__(self, path):
         self.path = path
 
-    def task(self, lines=0, **more):
-        """Writes until it is stopped, or so many lines; then one line with `done` and exit 0."""
-        end = f'i=$((i+1)); [ $i -lt {lines} ] || {{ echo "$(date +%s%N) $SLIPWAY_ATTEMPT $SLIPWAY_NODE done" >> {self.path}; exit 0; }}'
+    def task(self, lines=0, last=":", **more):
+        """Writes until it is stopped, or so many lines; then does `last`, writes one line with `done` and exits with 0."""
+        end = f'i=$((i+1)); [ $i -lt {lines} ] || {{ {last}; echo "$(date +%s%N) $SLIPWAY_ATTEMPT $SLIPWAY_NODE done" >> {self.path}; exit 0; }}'
         command = (f'i=0; while :; do echo "$(date +%s%N) $SLIPWAY_ATTEMPT $SLIPWAY_NODE" >> {self.path}; sleep 0.02; '
                    f'{end if lines else ":"}; done')
         return shell("one", command, **more)
@@ -58,7 +58,7 @@ class FarNode:
         os.makedirs(self.folder)
         token = os.path.join(service.base, "join.token")
         if not os.path.exists(token):
-            service.ok("token", "create", "joiner", "--role", "node", "--to", token)
+            service.ok("token", "create", "joiner", "--role", "node", "--uses", 100, "--to", token)
         url = f"http://{address}:{service.port}" if address else service.url
         with open(os.path.join(self.folder, "out"), "ab") as log:
             self.child = subprocess.Popen(

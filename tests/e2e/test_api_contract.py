@@ -93,6 +93,29 @@ class Contract(SharedServiceCase):
         again = self.s.ask("POST", f"/v1/jobs/{submitted}/cancel")
         self.assertEqual((first.status, again.status), (200, 200), again)
 
+    def test_what_is_no_valid_request_is_answered_as_the_rest(self):
+        self.assertEqual(self.s.get("/v1/jobs?after="), self.s.get("/v1/jobs"))
+        self.assertEqual(self.s.get("/v1/events?after=&limit=1"), self.s.get("/v1/events?limit=1"))
+        for path in ("jobs", "pools", "nodes", "tokens", "events", "datastores", "queue", "pools/lab/history"):
+            answer = self.s.ask("GET", f"/v1/{path}?limit=1001")
+            self.assertEqual((answer.status, answer.headers["Content-Type"]), (400, "application/problem+json"), path)
+        for target in ("/v1/jobs?name=%00", "/v1/jobs?name=%zz"):
+            answer = self.s.ask("GET", target)
+            self.assertEqual((answer.status, answer.headers["Content-Type"]), (400, "application/problem+json"), target)
+            self.assertEqual((answer.json["status"], answer.json["code"]), (400, "invalid"))
+        for method, path, allowed in (("TRACE", "/v1/jobs", "GET, HEAD, POST"), ("DELETE", "/healthz", "GET, HEAD"),
+                                      ("POST", "/v1/pools/lab", "GET, HEAD, PATCH, DELETE")):
+            answer = self.s.ask(method, path)
+            self.assertEqual(answer.status, 405)
+            self.assertEqual(set(answer.headers["Allow"].split(", ")), set(allowed.split(", ")), path)
+        self.assertEqual(self.s.ask("POST", "/v1/blobs/missing").status, 400)
+
+    def test_the_schema_of_job_files(self):
+        answer = self.s.ask("GET", "/v1/schemas/job.json", token=None)
+        self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, "application/schema+json"))
+        with open(os.path.join(ROOT, "docs/schemas/job.json"), "rb") as file:
+            self.assertEqual(answer.body, file.read())
+
     def test_pages(self):
         submitted = self.s.submit(job(shell("a", "true", count=25)))
         self.s.wait_for(submitted)

@@ -8,6 +8,7 @@ import shutil
 import socket
 import sqlite3
 import subprocess
+import tempfile
 import unittest
 
 from harness import Service, SharedServiceCase, SlipwayCase, job, shell, wait_until
@@ -43,6 +44,19 @@ class JobFiles(SharedServiceCase):
         self.refuse(TASK + "    max_wall_time: soon\n", "max_wall_time", "soon")
         self.refuse(TASK + "    resources: {memory: much}\n", "memory", "much")
         self.refuse("a: [unclosed\n")
+
+    def test_names_of_environment_variables(self):
+        for name in ('"A\\nB"', '"=Z"', '""', '"A\\0B"', '"A=B"'):
+            for text in (f"environment: {{{name}: x}}\n" + TASK, TASK + f"    environment: {{{name}: x}}\n"):
+                self.refuse(text, "cannot be the name of an environment variable")
+        self.refuse(TASK + '    environment: {A: "x\\0y"}\n', "environment.A")
+        for name in ("A\nB", "=Z", "", "A\0B"):
+            for body in (job(shell("a", "true"), environment={name: "x"}), job(shell("a", "true", environment={name: "x"}))):
+                self.assertEqual(self.s.ask("POST", "/v1/jobs", body=body).status, 400, name)
+
+    def test_limit_of_processes(self):
+        self.refuse("tasks:\n  - name: a\n    command: 'true'\n    resources: {pids: 0}\n", "pids")
+        self.refuse(TASK + "    pids: 3\n", "pids", "resources")
         self.refuse("name: a\nname: b\n" + TASK, "the key 'name' stands twice", "2")
         self.refuse("")
 
@@ -279,6 +293,40 @@ class FullDisk(SlipwayCase):
         s.close()
         s.close = lambda: None
 
+    def test_comes_up_on_a_full_disk_to_serve_reads(self):
+        folder = tempfile.mkdtemp(prefix="slipway-e2e-full-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", folder], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"mount is not permitted here: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", folder], capture_output=True)
+        s = self.service(data=folder + "/data")
+        s.also.append(folder)
+        s.pool("lab", 1)
+        kept = s.submit(job(shell("a", "echo kept"), name="kept"))
+        s.wait_for(kept)
+        for end in (s.kill_service, s.down):
+            with self.subTest(end=end.__name__):
+                end()
+                with contextlib.suppress(OSError), open(folder + "/filler", "wb", buffering=0) as file:
+                    while True:
+                        file.write(b"x" * 4096)
+                s.up()
+                self.assertIn("space", s.get("/v1/service")["degraded"])
+                self.assertIn("space", s.ok("status").out)
+                self.assertEqual(s.job(kept)["state"], "succeeded")
+                self.assertEqual(s.log(kept, "a"), "kept\n")
+                self.assertEqual(s.ok("job", "list", "-o", "quiet").out.split()[-1], kept)
+                answer = s.ask("POST", "/v1/jobs", body=job(shell("a", "true")))
+                self.assertEqual(answer.status, 503, answer)
+                self.assertIn("space", answer.json["detail"] + answer.json["hint"])
+                os.unlink(folder + "/filler")
+                wait_until(lambda: s.get("/v1/service")["degraded"] is None, what="no longer degraded")
+                again = s.submit(job(shell("a", "echo back")))
+                self.assertEqual(s.wait_for(again)["state"], "succeeded")
+        s.close()
+        s.close = lambda: None
+
 
 class ServiceStart(SlipwayCase):
     def test_a_second_up_names_the_pid(self):
@@ -286,6 +334,16 @@ class ServiceStart(SlipwayCase):
         ran = s.refused("up", "--listen", "127.0.0.1:0", "--detach", says=[str(s.pid), s.data])
         ran = s.refused("up", "--listen", "127.0.0.1:0", says=[str(s.pid)])
         s.ok("status")
+
+    def test_a_token_that_cannot_be_read(self):
+        s = self.service()
+        os.rename(s.data + "/token", s.data + "/kept")
+        s.refused("pool", "list", says="there is no file")
+        os.mkdir(s.data + "/token")
+        ran = s.refused("pool", "list", says="Is a directory")
+        self.assertNotIn("there is no file", ran.err)
+        os.rmdir(s.data + "/token")
+        os.rename(s.data + "/kept", s.data + "/token")
 
     def test_a_port_in_use(self):
         with socket.socket() as taken:
@@ -297,10 +355,9 @@ class ServiceStart(SlipwayCase):
             s.refused("up", "--listen", f"127.0.0.1:{port}", "--detach", says=[f"127.0.0.1:{port}"])
             self.assertEqual(s.survivors(), {})
 
-    def test_beyond_loopback_needs_insecure(self):
+    def test_an_address_that_cannot_be_listened_on(self):
         s = Service(start=False)
         self.addCleanup(s.close)
-        s.refused("up", "--listen", "0.0.0.0:0", "--detach", says="--insecure")
         for bad in ("nonsense", "127.0.0.1:99999", "127.0.0.1:x", ":1"):
             self.assertIn(s.run("up", "--listen", bad, "--detach").code, (1, 2), bad)
 

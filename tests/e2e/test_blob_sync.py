@@ -411,13 +411,13 @@ class DatastoresOfJobs(unittest.TestCase):
 
     def test_failed_upload_fails_the_task(self):
         go = os.path.join(self.base, "go")
-        id = self.job(f"echo 1 > $SLIPWAY_MOUNTS/d/out; until [ -e {go} ]; do sleep 0.05; done")
+        id = self.job(f"echo 1 > $SLIPWAY_MOUNTS/d/out; until [ -e {go} ]; do sleep 0.05; done", interruptions_max=1)
         wait_until(lambda: self.service.get(f"/v1/jobs/{id}")["state"] == "running", what="the job")
         self.store.stop()
         open(go, "w").close()
         self.assertNotEqual(self.service.run("job", "wait", id).code, 0)
         shown = self.service.get(f"/v1/jobs/{id}")
-        self.assertEqual(shown["exit_code"], 74)
+        self.assertEqual(shown["end"], "outputs_lost")
         self.assertIn("what it wrote was not sent", shown["reason"])
 
 

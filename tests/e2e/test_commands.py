@@ -95,7 +95,8 @@ class Commands(SharedServiceCase):
         self.forms("task", "show", f"{self.job}/bad", table=["exit code 7", "ATTEMPT"], quiet=[f"{self.job}/bad"], json_has=["history"])
 
     def test_logs_and_files(self):
-        self.assertEqual(self.s.ok("logs", f"{self.job}/good").out, "hello\n")
+        self.assertEqual(self.s.ok("logs", f"{self.job}/good", "--stdout").out, "hello\n")
+        self.assertEqual(sorted(self.s.ok("logs", f"{self.job}/good").out.splitlines()), ["hello", "oops"])
         self.assertEqual(self.s.ok("logs", f"{self.job}/good", "--stderr").out, "oops\n")
         self.assertIn("hello", self.s.ok("logs", self.job).out)
         self.forms("files", "list", f"{self.job}/good", table=["stdout.txt"], json_has=["path", "size"])

@@ -277,7 +277,7 @@ class Jobs(ContainCase):
         s.pool("lab", 1)
         answer = s.ask("POST", "/v1/jobs", job(shell("t", "true", container={"image": "debian"})))
         self.assertEqual(answer.status, 400, answer)
-        self.assertIn("no node of pool lab has podman or apptainer", answer.json["detail"])
+        self.assertIn("no node of pool lab has podman, apptainer or docker", answer.json["detail"])
         self.assertIn("apt install podman", answer.json["hint"])
 
 
@@ -285,7 +285,7 @@ class Image(ContainCase):
     def test_no_engine(self):
         ran = self.run_command([SLIPWAY, "node", "contain", "--image", "lab/torch:2", "--", "true"], PATH="/no/such/folder")
         self.assertEqual(ran.returncode, 127)
-        self.assertIn("no container engine on node lab-1; install podman or apptainer", ran.stderr)
+        self.assertIn("no container engine on node lab-1; install podman, apptainer or docker", ran.stderr)
 
     def archive(self):
         """An image made of the root file system; skips where podman cannot be used."""

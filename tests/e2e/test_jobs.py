@@ -152,8 +152,8 @@ class Jobs(SharedServiceCase):
         submitted, _ = self.run_job(shell("a", "true"), name="unique")
         self.assertEqual(self.s.ok("job", "show", "unique", "-o", "quiet").out.strip(), submitted)
         self.run_job(shell("a", "true"), name="twice")
-        self.run_job(shell("a", "true"), name="twice")
-        self.s.refused("job", "show", "twice", says=["several jobs are called twice"])
+        newest, _ = self.run_job(shell("a", "true"), name="twice")
+        self.assertEqual(self.s.ok("job", "show", "twice", "-o", "quiet").out.strip(), newest)
 
     def test_delete(self):
         submitted = self.s.submit(job(shell("a", "sleep 1000")))
@@ -233,11 +233,40 @@ class Order(SlipwayCase):
         pool = s.get("/v1/pools/local")
         self.assertEqual((pool["nodes"]["target"], pool["cores_per_node"]), (1, os.cpu_count()))
 
-    def test_several_pools_have_to_be_told_apart(self):
+    def test_jobs_that_name_no_pool_run_in_the_default_pool(self):
         s = self.service()
-        s.ok("pool", "create", "a", "--provisioner", "none")
+        s.refused("pool", "default", says="no pools")
+        s.pool("zebra", 1)
         s.ok("pool", "create", "b", "--provisioner", "none")
-        s.refused("run", "--", "true", says=["a, b"])
+        s.ok("pool", "create", "a", "--provisioner", "none")
+
+        def pool_of_a_job():
+            return s.job(s.submit(job(shell("t", "true"))))["pool"]
+
+        self.assertEqual(s.ok("pool", "default").out, "zebra\n", "the first that was made")
+        self.assertEqual(pool_of_a_job(), "zebra")
+        self.assertEqual(s.ok("run", "--", "echo", "here").out, "here\n")
+        s.ok("pool", "default", "b")
+        self.assertEqual((pool_of_a_job(), s.ok("pool", "default", "-o", "json").json["name"]), ("b", "b"))
+        self.assertEqual([pool["name"] for pool in s.get("/v1/pools")["items"] if pool["default"]], ["b"])
+        s.refused("pool", "default", "nothing", says="nothing")
+        s.kill_service()
+        s.up()
+        self.assertEqual(pool_of_a_job(), "b")
+        s.ok("pool", "default", "zebra")
+        s.kill_service()
+        s.up()
+        self.assertEqual(pool_of_a_job(), "zebra")
+        s.ok("pool", "default", "a")
+        s.ok("pool", "delete", "a", "--yes")
+        self.assertEqual(pool_of_a_job(), "zebra")
+
+    def test_a_pool_that_is_there_may_be_made_again_if_missing(self):
+        s = self.service()
+        for _ in range(2):
+            self.assertEqual(s.ok("pool", "create", "p", "--nodes", 1, "--if-missing", "-o", "quiet").out, "p\n")
+        self.assertEqual(s.ok("pool", "create", "p", "--nodes", 5, "--if-missing", "-o", "json").json["nodes"]["target"], 1)
+        s.refused("pool", "create", "p", "--nodes", 1, says="exists already")
 
 
 class Code(SlipwayCase):

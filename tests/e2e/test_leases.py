@@ -3,8 +3,12 @@
 Every task keeps a ledger (ledger.py).
 """
 
+import contextlib
 import os
+import shutil
 import signal
+import subprocess
+import tempfile
 import time
 import unittest
 
@@ -164,6 +168,42 @@ class EvictionBeforeReconnect(LeaseCase):
         s.ok("node", "evict", node, "--notice", "0s")
         self.wait_for_attempt(s, ledger, submitted, 2)
         self.assertLessEqual(ledger.overlap(), 0)
+
+
+class FullDisk(LeaseCase):
+    """Nothing can be saved, but nodes are heard: their leases are renewed and their tasks run on."""
+
+    def test_tasks_of_joined_nodes_run_on(self):
+        folder = tempfile.mkdtemp(prefix="slipway-e2e-full-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", folder], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"mount is not permitted here: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", folder], capture_output=True)
+        s = self.far_pool(data=os.path.join(folder, "data"))
+        s.also.append(folder)
+        ledger, submitted, node = self.start(s)
+        with contextlib.suppress(OSError), open(folder + "/filler", "wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+        body = job(shell("a", "true", environment={"X": "y" * 20_000}), name="refused")
+        wait_until(lambda: s.ask("POST", "/v1/jobs", body=body).status == 503, what="nothing can be saved")
+        begun = time.time()
+        wait_until(lambda: ledger.lines()[-1][0] > begun + 3 * LEASE, what="it runs on for three leases")
+        self.assertTrue(s.get("/v1/service")["degraded"])
+        os.unlink(folder + "/filler")
+        wait_until(lambda: s.get("/v1/service")["degraded"] is None, what="it can save again")
+        s.wait_for_nodes(2, "far")
+        lines = len(ledger.lines())
+        wait_until(lambda: len(ledger.lines()) > lines + 100, what="it goes on")
+        self.assertEqual(ledger.attempts(), [1])
+        self.assertEqual(s.task(submitted, "one")["attempts"], 1)
+        s.ok("job", "cancel", submitted)
+        s.wait_for(submitted, "cancelled")
+        for node_there in self.nodes.values():
+            node_there.stop()
+        s.close()  # while its folder is there
+        s.close = lambda: None
 
 
 class CutLink(LeaseCase):

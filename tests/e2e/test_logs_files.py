@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 import unittest
+import urllib.parse
 
 from harness import SharedServiceCase, blocker, job, read_line, shell, wait_until
 
@@ -90,10 +91,10 @@ class Logs(SharedServiceCase):
         both = "here=$SLIPWAY_SHARED/$SLIPWAY_ATTEMPT; touch $here-$SLIPWAY_RANK; until [ -e $here-0 -a -e $here-1 ]; do sleep 0.02; done"
         submitted = self.s.submit(job(shell("a", f"echo out $SLIPWAY_RANK; echo err $SLIPWAY_ATTEMPT >&2; {both}; [ $SLIPWAY_ATTEMPT = 2 ]", nodes=2, retries=3)))
         self.s.wait_for(submitted)
-        self.assertEqual(self.s.ok("logs", f"{submitted}/a/1").out, "out 1\n")
+        self.assertEqual(self.s.ok("logs", f"{submitted}/a/1", "--stdout").out, "out 1\n")
         self.assertEqual(self.s.ok("logs", f"{submitted}/a/0", "--stderr").out, "err 2\n")
         self.assertEqual(self.s.ok("logs", f"{submitted}/a/0", "--stderr", "--attempt", 1).out, "err 1\n")
-        both = self.s.ok("logs", submitted).out.splitlines()
+        both = self.s.ok("logs", submitted, "--stdout").out.splitlines()
         self.assertEqual(sorted(line.split("] ")[-1] for line in both), ["out 0", "out 1"])
         self.s.refused("logs", f"{submitted}/a/2", says="2")
         self.s.refused("logs", f"{submitted}/a", "--attempt", 9, says="9")
@@ -157,17 +158,38 @@ class Files(SharedServiceCase):
         submitted = self.s.submit(job(shell("a", 'test "$SLIPWAY_TASK_INDEX" != 7 || echo seven', count=20)))
         self.s.wait_for(submitted)
         folder = os.path.join(self.s.data, "workspaces/default/jobs", submitted)
-        wait_until(lambda: [name for name in os.listdir(folder) if not name.startswith("_")] == ["a[7].1"],
-                   what="only the task that wrote something has a folder")
+        self.assertEqual([name for name in os.listdir(folder) if not name.startswith("_")], ["a[7].1"],
+                         "only the task that wrote something has a folder, from its end on")
         self.assertEqual(self.s.log(submitted, "a[7]"), "seven\n")
         self.assertEqual(self.s.log(submitted, "a[7]", tail=1), "seven\n")
         for query in ({}, {"tail": 5}, {"offset": 3}, {"follow": "true"}, {"stream": "stderr"}):
             self.assertEqual(self.s.log(submitted, "a[6]", **query), "", query)
         task = f"{submitted}/a[6]"
-        for path in ([], ["outputs"], ["wd"]):
-            self.assertEqual(self.s.ok("files", "list", task, *path, "-o", "json").json["items"], [])
+        listed, written = (self.s.ok("files", "list", f"{submitted}/a[{i}]", "-o", "json").json["items"] for i in (6, 7))
+        shape = [(item["path"], item["kind"]) for item in written]
+        self.assertEqual([(item["path"], item["kind"]) for item in listed], shape, "reads see no difference")
+        self.assertEqual([item["path"] for item in listed], ["outputs", "stderr.txt", "stdout.txt", "wd"])
+        self.assertEqual({item["size"] for item in listed}, {0})
+        for path in ("outputs", "wd", "checkpoint"):
+            self.assertEqual(self.s.ok("files", "list", task, path, "-o", "json").json["items"], [])
         self.assertEqual(self.s.ok("files", "get", task, "stdout.txt").out, "")
         self.s.refused("files", "get", task, "outputs/nothing", says="nothing")
+
+    def test_gangs_that_write_nothing_leave_two_folders(self):
+        submitted = self.s.submit(job(shell("a", 'test "$SLIPWAY_RANK" != 1 || echo one', processes_per_node=3, resources={"cores": 0.1})))
+        self.s.wait_for(submitted)
+        folder = os.path.join(self.s.data, "workspaces/default/jobs", submitted, "a.1")
+        self.assertEqual(sorted(os.listdir(folder)), ["outputs", "stdout-1.txt"])
+        task = f"{submitted}/a"
+        self.assertEqual(self.s.ok("logs", f"{task}/1").out, "one\n")
+        self.assertEqual(self.s.ok("logs", f"{task}/2").out, "")
+        self.assertEqual(self.s.ok("files", "get", task, "stdout-2.txt").out, "")
+        self.s.refused("files", "get", task, "stdout-3.txt", says="stdout-3.txt")
+        listed = self.s.ok("files", "list", task, "-o", "json").json["items"]
+        self.assertEqual([(item["path"], item["size"]) for item in listed],
+                         [("outputs", 0), *((f"stderr-{i}.txt", 0) for i in range(3)),
+                          *((f"stdout-{i}.txt", 4 if i == 1 else 0) for i in range(3)), *((f"wd-{i}", 0) for i in range(3))])
+        self.assertEqual(self.s.ok("files", "list", task, "wd-2", "-o", "json").json["items"], [])
 
     def test_two_gibibytes_by_range(self):
         submitted = self.s.submit(job(shell("a", "truncate -s 2G $SLIPWAY_OUTPUTS/big; printf end >> $SLIPWAY_OUTPUTS/big")))
@@ -219,6 +241,29 @@ class Files(SharedServiceCase):
         self.s.refused("files", "list", f"{second}/b", says="not started")
         release()
         self.s.wait_for(second)
+
+
+class CheckpointFolder(SharedServiceCase):
+    SAVES = 'mkdir -p "$SLIPWAY_CHECKPOINT_DIR/sub"; echo 7 > "$SLIPWAY_CHECKPOINT_DIR/step"; echo w > "$SLIPWAY_CHECKPOINT_DIR/sub/w"'
+
+    def test_checkpoints_are_listed_and_read(self):
+        one = self.s.submit(job(shell("t", self.SAVES)))
+        many = self.s.submit(job(shell("t", self.SAVES, count=1)))
+        for submitted, task in ((one, "t"), (many, "t[0]")):
+            self.s.wait_for(submitted, "succeeded")
+            name = f"{submitted}/{task}"
+            self.assertRegex(self.s.ok("files", "list", name).out, r"(?m)^folder .* checkpoint/$")
+            listed = self.s.get(f"/v1/jobs/{submitted}/tasks/{urllib.parse.quote(task, safe='')}/files")["items"]
+            self.assertEqual([item["path"] for item in listed].count("checkpoint"), 1, listed)
+            self.assertEqual(self.s.ok("files", "list", name, "checkpoint", "-o", "quiet").out.split(), ["checkpoint/step", "checkpoint/sub"])
+            self.assertEqual(self.s.ok("files", "list", name, "checkpoint/sub", "-o", "quiet").out.split(), ["checkpoint/sub/w"])
+            self.assertEqual(self.s.ok("files", "get", name, "checkpoint/step").out, "7\n")
+            self.s.refused("files", "get", name, "checkpoint/../../../../../token", says="leads out")
+
+    def test_without_checkpoints_there_is_no_such_folder(self):
+        submitted = self.s.submit(job(shell("t", "echo x")))
+        self.s.wait_for(submitted, "succeeded")
+        self.assertNotIn("checkpoint", self.s.ok("files", "list", submitted + "/t").out)
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ class Pools(unittest.TestCase):
             job = service.submit({"name": "w", "pool": "lab", "tasks": [
                 {"name": "t", "resources": {"cores": 0.1}, "command": "sleep 600"}]})
             service.wait_for_task(job, "t", "running")
-            service.refused("pool", "delete", "lab", "--yes", says=["1 job", job, "--force"])
+            service.refused("pool", "delete", "lab", "--yes", says=["1 unfinished job (1 running)", job, "--force"])
             service.ok("pool", "delete", "lab", "--yes", "--force")
             self.assertEqual(service.wait_for(job)["state"], "cancelled")
             wait_until(lambda: service.ask("GET", "/v1/pools/lab").status == 404, what="the pool is gone")
@@ -316,7 +316,7 @@ class Autoscale(unittest.TestCase):
             self.assertEqual(most, 4)
             wait_until(lambda: not nodes_of(service), what="no nodes again")
             reasons = [entry["reason"] for entry in history(service)]
-            self.assertTrue(any("needed for the work that waits" in reason for reason in reasons), reasons)
+            self.assertTrue(any("4 nodes needed, had 0" in reason for reason in reasons), reasons)
             self.assertTrue(any("idle" in reason for reason in reasons), reasons)
             self.assertIn("4+0", service.ok("pool", "history", "lab").out)
             # A gang counts whole; one that can never fit is refused.

@@ -252,16 +252,21 @@ class TaskTrees(SlipwayCase):
 class LostNodes(SlipwayCase):
     def test_a_second_agent_with_the_same_name_is_refused(self):
         s = self.service()
-        s.pool("lab", 1)
-        s.ok("token", "create", "joiner", "--role", "node", "--to", os.path.join(s.base, "join.token"))
-        ran = s.run(
-            "node", "run", "--service", s.url, "--token-file", os.path.join(s.base, "join.token"), "--pool", "lab",
-            "--name", "lab-1", "--folder", os.path.join(s.base, "other-node"), timeout=60,
-        )
-        self.assertEqual(ran.code, 1, ran)
-        self.assertIn("lab-1", ran.err)
-        self.assertIn("already connected", ran.err)
-        self.assertEqual(s.get("/v1/nodes/lab-1")["state"], "idle")
+        s.ok("pool", "create", "far", "--provisioner", "none")
+        token = os.path.join(s.base, "join.token")
+        s.ok("token", "create", "joiner", "--role", "node", "--uses", 100, "--to", token)
+        join = ("node", "run", "--service", s.url, "--token-file", token, "--pool", "far", "--name", "far-1", "--folder")
+        folder = os.path.join(s.base, "first")
+        s.also.append(folder)
+        first = s.spawn(*join, folder)
+        s.wait_for_nodes(1, "far")
+        second = s.run(*join, os.path.join(s.base, "second"), timeout=60)
+        self.assertEqual(second.code, 1, second)
+        self.assertIn("far-1", second.err)
+        self.assertIn("already connected", second.err)
+        self.assertEqual(s.get("/v1/nodes/far-1")["state"], "idle")
+        first.terminate()
+        first.wait(30)
 
     def test_a_second_agent_on_the_same_folder_is_refused(self):
         s = self.service()
@@ -383,7 +388,7 @@ class JoinedNodes(SlipwayCase):
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         s.also.append(folder)
         token = os.path.join(folder, "join.token")
-        s.ok("token", "create", "joiner", "--role", "node", "--to", token)
+        s.ok("token", "create", "joiner", "--role", "node", "--uses", 100, "--to", token)
         agent = [
             SLIPWAY, "node", "run", "--service", f"http://{self.addresses[0]}:{s.port}", "--token-file", token,
             "--pool", "lab", "--name", "far", "--folder", os.path.join(folder, "node"), "--address", self.addresses[1],
@@ -437,16 +442,16 @@ class JoinedNodes(SlipwayCase):
         file = s.write("remote.yaml", f"name: remote\nsource: ./code\ntasks:\n  - name: one\n    command: |\n      {command}\n")
         submitted = s.ok("job", "submit", file).out.strip()
         wait_until(lambda: "10000" in s.log(submitted, "one"), what="its output while it runs")
-        follower = s.spawn("logs", submitted, "-f")
+        follower = s.spawn("logs", submitted, "-f", "--stdout")
         open(go, "w").close()
         self.assertEqual(s.wait_for(submitted)["state"], "succeeded")
         out, err = follower.communicate(timeout=60)
         self.assertEqual(follower.returncode, 0, err)
         expected = "hello from far\n" + "".join(f"{i}\n" for i in range(1, 10001)) + self.addresses[1] + "\n"
         self.assertEqual(out.decode(), expected)
-        self.assertEqual(s.ok("logs", submitted).out, expected)
+        self.assertEqual(s.ok("logs", submitted, "--stdout").out, expected)
         self.assertEqual(s.ok("logs", submitted, "--stderr").out, "oops\n")
-        self.assertEqual(s.ok("logs", submitted, "--tail", 2).out, "10000\n" + self.addresses[1] + "\n")
+        self.assertEqual(s.ok("logs", submitted, "--tail", 2, "--stdout").out, "10000\n" + self.addresses[1] + "\n")
         self.assertEqual(s.ok("files", "get", f"{submitted}/one", "outputs/result.txt").out, "result\n")
         self.assertIn("outputs", s.ok("files", "list", f"{submitted}/one", "-o", "quiet").out)
         ranged = s.ask("GET", f"/v1/jobs/{submitted}/tasks/one/logs", headers={"Range": "bytes=6-9"})

@@ -6,6 +6,7 @@ import json
 import os
 import unittest
 
+import docs
 from harness import ROOT
 
 try:
@@ -167,6 +168,47 @@ class Schemas(unittest.TestCase):
             {"dataDisks.cachingType": "all"}, {"sshConfiguration.userAccountSettings": MISSING},
             {"sshConfiguration.publicIPsToAllow": [str(number) for number in range(401)]},
         ], False)
+
+
+class NativeJobs(unittest.TestCase):
+    """The schema of job files, which is made from the table of keys."""
+
+    @classmethod
+    def setUpClass(cls):
+        try:
+            import yaml
+        except ImportError:
+            raise unittest.SkipTest("python3-yaml is not installed") from None
+        cls.yaml = yaml
+        cls.check = jsonschema.Draft202012Validator(load("docs", "schemas", "job.json"))
+
+    def problems(self, text):
+        return [error.message[:200] for error in self.check.iter_errors(self.yaml.safe_load(text))]
+
+    def test_examples_and_guides_fit(self):
+        jsonschema.Draft202012Validator.check_schema(self.check.schema)
+        files = glob.glob(os.path.join(ROOT, "examples", "*.yaml")) + glob.glob(os.path.join(ROOT, "examples", "toolkits", "*.yaml"))
+        self.assertGreater(len(files), 8)
+        for path in files:
+            with open(path) as file, self.subTest(path):
+                self.assertEqual(self.problems(file.read()), [])
+        for guide in ("jobs", "distributed-training", "task-environment"):
+            for block in docs.blocks(os.path.join(ROOT, "docs/guide", guide + ".md")):
+                if block.language == "yaml" and "tasks:" in block.text:
+                    with self.subTest(guide=guide, line=block.line):
+                        self.assertEqual(self.problems(block.text), [])
+
+    def test_what_the_reader_refuses_does_not_fit(self):
+        task = "tasks: [{name: a, command: x, %s}]"
+        for text in ("nmae: x", "name: x", "tasks: [{command: x}]", "tasks: 3", "priority: 2000\n" + task % "nodes: 1", task % "gpus: 1",
+                     task % "count: 0", task % "nodes: many", task % "nodes: {min: 1}", task % "toolkit: pytorch", task % "resources: {cores: 0}",
+                     task % "resources: {memory: lots}", task % "max_wall_time: soon", task % "roles: {}", task % "mounts: [{at: x, what: y}]"):
+            with self.subTest(text):
+                self.assertNotEqual(self.problems(text), [])
+        for text in (task % "nodes: {min: 1, max: 4}", task % "prepare: echo", task % "prepare: {command: echo}", task % "max_wall_time: 1h30m",
+                     task % "resources: {memory: 512MiB, cores: 0.5}", task % "depends_on: b", task % "environment: {A: 1, B: x}"):
+            with self.subTest(text):
+                self.assertEqual(self.problems(text), [])
 
 
 if __name__ == "__main__":

@@ -67,8 +67,8 @@ class Sharing(SlipwayCase):
         s.wait_for(small, "running")
         gang = s.submit(job(shell("g", "true", nodes=2)))
         later = s.submit(job(shell("l", "true")))
-        self.assertIn("room is kept for it", wait_until(lambda: self.lines(s, "--pool", "lab")[0]["reason"]))
-        self.assertIn(f"kept for {gang}", s.ok("job", "why", later).out)
+        self.assertIn("capacity is reserved for it", wait_until(lambda: self.lines(s, "--pool", "lab")[0]["reason"]))
+        self.assertIn(f"reserved for {gang}", s.ok("job", "why", later).out)
         release()
         for one in (gang, later):
             s.wait_for(one, "succeeded")

@@ -21,7 +21,7 @@ class Scenarios(SharedServiceCase):
     def test_a_scenario_in_its_three_forms(self):
         file = self.s.write("scenario.yaml", SCENARIO)
         shown = self.s.ok("sim", "run", file).out
-        for words in ("makespan:", "20 s", "mean wait:", "5.0 s", "POOL", "USER", "ana"):
+        for words in ("makespan:", "20 s", "mean wait:", "5 s", "POOL", "USER", "ana"):
             self.assertIn(words, shown)
         figures = self.s.ok("sim", "run", file, "-o", "json").json
         self.assertEqual(figures["makespan"], 20)

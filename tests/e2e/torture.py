@@ -1,24 +1,33 @@
 """Stops, kills and cuts everything at random for some minutes and checks what the tasks wrote of themselves.
 
+The disk of the service fills up, its clock jumps while it is down, and the blob store that tasks write to goes away.
 Promised: two attempts of a task never run at the same time; every acknowledged job ends well, though its tasks have no
-retries; the attempt that ended well is the one on record. usage: tools/torture MINUTES [--seed N]
+retries; the attempt that ended well is the one on record, and what it wrote is in the store.
+usage: tools/torture MINUTES [--seed N]
 """
 
 import argparse
 import collections
 import contextlib
+import glob
 import os
 import random
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
+import unittest
 
 from harness import Service, wait_until
 from ledger import FarNode, Ledger, Link
+from test_blob_sync import KEY, Azurite
 
 LEASE = 2.0
 PAUSES = (1, 3, 8)  # seconds
 JOBS = 6  # at a time
+FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), None)
 
 
 class Torture:
@@ -28,6 +37,7 @@ class Torture:
         self.counts = collections.Counter()
         self.jobs = {}  # id → ledger
         self.open = set()  # not known to have ended
+        self.pushed = {}  # id → what it writes into the container
         self.started = 0
 
     def run(self):
@@ -35,7 +45,11 @@ class Torture:
         with contextlib.ExitStack() as stack:
             self.link = Link()
             stack.callback(self.link.remove)
-            self.s = s = stack.enter_context(Service(listen="0.0.0.0:0", arguments=["--insecure"]))
+            self.disk = self.small_disk(stack)
+            self.s = s = stack.enter_context(
+                Service(data=self.disk and self.disk + "/data", listen="0.0.0.0:0", arguments=["--insecure"]))
+            if self.disk:
+                s.also.append(self.disk)
             s.listen = f"0.0.0.0:{s.port}"  # where agents find it again
             s.ok("pool", "create", "lab", "--nodes", 2, "--cores-per-node", 1, "--overcommit", "--lease", f"{LEASE}s")
             s.ok("pool", "create", "far", "--provisioner", "none", "--lease", f"{LEASE}s")
@@ -46,6 +60,7 @@ class Torture:
                 self.far.append(FarNode(s, "n3", prefix=self.link.prefix, address=self.link.address))
             for node in self.far:
                 stack.callback(node.stop)
+            self.store = self.blob_store(stack)
             s.wait_for_nodes(2, "lab")
             s.wait_for_nodes(len(self.far), "far")
             ends_at = time.monotonic() + self.seconds
@@ -56,14 +71,45 @@ class Torture:
             self.finish()
         return self.table()
 
+    def small_disk(self, stack):
+        """A folder that can be filled; none where mounting is not permitted."""
+        folder = tempfile.mkdtemp(prefix="slipway-torture-")
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m", "none", folder], capture_output=True, text=True)
+        if done.returncode != 0:
+            self.talk(f"without full disks: {done.stderr.strip()}")
+            return None
+        stack.callback(subprocess.run, ["umount", "-l", folder], capture_output=True)
+        return folder
+
+    def blob_store(self, stack):
+        """A container that some jobs write to; none where Azurite cannot be installed."""
+        try:
+            store = Azurite(self.s.base)
+        except unittest.SkipTest as reason:
+            self.talk(f"without pushes: {reason}")
+            return None
+        stack.callback(store.stop)
+        store.ask("PUT", "/data?restype=container")
+        self.s.ok("datastore", "create", "lab.blob.data", "--url", store.url(), "--key-file", self.s.write("key", KEY))
+        return store
+
     def refill(self):
         self.open = {job for job in self.open if self.s.job(job)["state"] in ("queued", "running")}
         while len(self.open) < JOBS:
             self.started += 1
             ledger = Ledger(os.path.join(self.s.base, f"ledger-{self.started}"))
             pool = self.random.choice(("lab", "far"))
-            job = self.s.submit({"name": "torture", "pool": pool, "tasks": [ledger.task(lines=self.random.randrange(20, 200), stop_grace=0)]})
+            more = {}
+            if self.store and self.random.random() < 0.3:
+                more = {"mounts": [{"at": "d", "datastore": "lab.blob.data"}],
+                        # The disk may be full just then.
+                        "last": f"until echo $SLIPWAY_ATTEMPT > $SLIPWAY_MOUNTS/d/out-{self.started}; do sleep 0.1; done"}
+            job = self.s.submit({"name": "torture", "pool": pool,
+                                 "tasks": [ledger.task(lines=self.random.randrange(20, 200), stop_grace=0, **more)]})
             self.jobs[job] = ledger
+            if more:
+                self.pushed[job] = f"out-{self.started}"
             self.open.add(job)
 
     # Faults, each mended before the next.
@@ -72,6 +118,12 @@ class Torture:
         faults = [self.stop_process, self.stop_process, self.kill_process, self.kill_service, self.stop_service, self.evict_after_restart]
         if not self.link.problem:
             faults += [self.cut_link, self.cut_link]
+        if self.disk:
+            faults.append(self.fill_disk)
+        if self.store:
+            faults.append(self.stop_store)
+        if FAKETIME:
+            faults.append(self.jump)
         self.random.choice(faults)()
 
     def pause(self, what):
@@ -124,6 +176,31 @@ class Torture:
         self.pause("link cut")
         self.link.mend()
 
+    def fill_disk(self):
+        filler = self.disk + "/filler"
+        with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(1 << 16))
+        self.pause("disk full")
+        os.unlink(filler)
+        wait_until(lambda: self.s.get("/v1/service")["degraded"] is None, what="it saves again")
+
+    def stop_store(self):
+        self.store.stop()
+        self.pause("blob store gone")
+        self.store.start()
+
+    def jump(self):
+        """The service is down while the clock is set; what runs on is not told."""
+        hours = self.random.choice((-2, 2, 0))
+        self.counts[f"clock jumped to {hours:+} h"] += 1
+        self.s.kill_service()
+        self.s.variables = {"LD_PRELOAD": FAKETIME, "FAKETIME": f"{3600 * hours:+}", "DONT_FAKE_MONOTONIC": "1"} if hours else {}
+        try:
+            self.s.up()
+        finally:
+            self.s.variables = {}  # of the commands of this test
+
     # Checks.
 
     def check_overlaps(self):
@@ -141,6 +218,12 @@ class Torture:
             if task["attempts"] not in ledger.done():
                 raise AssertionError(f"{job}: attempt {task['attempts']} is on record, {ledger.done()} wrote their last line")
             self.counts["attempts"] += task["attempts"]
+        if self.store:
+            for job, name in self.pushed.items():
+                said = self.store.ask("GET", f"/data/{name}").decode().split()
+                if said != [str(self.s.task(job, "one")["attempts"])]:
+                    raise AssertionError(f"{job}: attempt {said} is in the store as {name}, another on record")
+            self.counts["outputs sent"] = len(self.pushed)
 
     def refill_nothing(self):
         self.open = {job for job in self.open if self.s.job(job)["state"] in ("queued", "running")}

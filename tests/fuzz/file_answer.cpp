@@ -10,7 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto files = wire::parse_file_list(answer);
   fuzz::check_explained(files);
   if (files)
-    for (const wire::ListedFile& file : *files)
+    for (const FolderEntry& file : files->entries)
       (void)wire::format_file(file.name, file.kind, file.size, file.modified_at);
+  fuzz::check_explained(wire::parse_file_size(answer));
   return 0;
 }

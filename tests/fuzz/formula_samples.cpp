@@ -1,4 +1,4 @@
-// The samples file of `slipway formula eval`, and what a formula makes of it.
+// The samples file of `slipway formula evaluate`, and what a formula makes of it.
 #include <algorithm>
 
 #include "target.h"
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                  [](const auto& a, const auto& b) { return a.time < b.time; }));
   const formula::Outcome outcome =
       formula::evaluate(*asked, samples->at(*parse_time("2026-03-02T10:00:00Z")));
-  SLIPWAY_CHECK(!outcome.fault && outcome.variables.size() == 2);
+  SLIPWAY_CHECK(!outcome.error && outcome.variables.size() == 2);
   SLIPWAY_CHECK(!wire::format(outcome).empty());
   return 0;
 }

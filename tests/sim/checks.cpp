@@ -35,6 +35,13 @@ void World::check_event(const EventRecord& event) {
 }
 
 void World::check_ended_job(JobId id) {
+  const auto record = store_->job(id);
+  if (record && *record) {
+    const JobRecord& job = **record;
+    if (job.started_at.value_or(job.submitted_at) < job.submitted_at || !job.ended_at ||
+        *job.ended_at < job.started_at.value_or(job.submitted_at))
+      history_.break_off(fmt::format("the times of {} are out of order", to_string(id)));
+  }
   const auto tasks = store_->reads().tasks(id, {.state = {}, .after = {}, .limit = 100'000});
   const auto spec = store_->reads().job_spec(id, 100);
   for (const auto& [task, nodes] : *tasks) {
@@ -46,6 +53,9 @@ void World::check_ended_job(JobId id) {
         continue;
       }
       ++tally_[fmt::format("ended.{}", to_string(*attempt.end))];
+      if (attempt.started_at.value_or(attempt.placed_at) < attempt.placed_at ||
+          *attempt.ended_at < attempt.started_at.value_or(attempt.placed_at))
+        history_.break_off(fmt::format("the times of an attempt of {} are out of order", task.name));
       const auto stalls = history_.stalls.find(attempt.key);
       tally_["ended.stalled"] +=
           attempt.end == EndReason::timed_out && stalls != history_.stalls.end() && stalls->second;
@@ -146,8 +156,7 @@ std::string World::broken_invariant() {
   if (!acknowledged_.empty() && !is_read_only_) {
     auto id = acknowledged_.begin();
     std::advance(id, static_cast<std::ptrdiff_t>(turns_ % acknowledged_.size()));
-    const auto job = store_->job(*id);
-    const auto why = controller_->why(**job);
+    const control::Why why = why_of(*id);
     if (why.answer.empty()) return fmt::format("{} has no reason", to_string(*id));
     for (const auto& task : why.tasks)
       if (task.reason.empty()) return fmt::format("{} {} has no reason", to_string(*id), task.name);
@@ -158,8 +167,10 @@ std::string World::broken_invariant() {
 // What the jobs of a pool have spent is what the pool has, to the last bit; and all of it adds up to its
 // nodes.
 std::string World::broken_usage() {
+  control::Snapshot snapshot;
+  controller_->fill(snapshot);
   for (const char* pool : {"lab", "joined"}) {
-    const auto whole = controller_->pool_usage(ana, pool);
+    const auto whole = snapshot.usage("default", pool, now_);
     if (!whole) continue;
     std::int64_t sum = whole->idle;
     for (const std::int64_t spent : whole->spent) sum += spent;
@@ -171,8 +182,11 @@ std::string World::broken_usage() {
     for (const JobRecord& job : *jobs) {
       if (job.pool != pool) continue;
       ++jobs_count;
-      const auto usage = controller_->job_usage(job);
-      for (std::size_t kind = 0; kind < spent_kinds; ++kind) spent[kind] += usage->spent[kind];
+      const auto live = controller_->live({.job = job.id, .only_job = true});
+      UsageMeter meter = live.job ? live.job->usage : *store_->job_usage(job.id);
+      if (live.job) meter.advance(now_);
+      const Usage usage = usage_of_job(meter);
+      for (std::size_t kind = 0; kind < spent_kinds; ++kind) spent[kind] += usage.spent[kind];
     }
     for (std::size_t kind = 0; kind < spent_kinds; ++kind)  // each job is rounded down by itself
       if (spent[kind] > whole->spent[kind] || whole->spent[kind] - spent[kind] > jobs_count)

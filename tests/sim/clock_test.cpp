@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const control::Caller user{"ana", "default"};
+const control::Caller user{"ana", "default", Role::admin};
 
 struct Bench {
   std::unique_ptr<store::MemoryStore> store = store::make_memory_store();
@@ -33,8 +33,7 @@ struct Bench {
     now = time;
     controller->set_now(time);
   }
-  void join(const std::string& name) {
-    Hello hello;
+  void join(const std::string& name, Hello hello = {}) {
     hello.name = name;
     hello.instance = hello.boot = "one";
     hello.local = true;
@@ -101,6 +100,99 @@ TEST(Clock, ARestartKeepsTheDeadlineOfAnEviction) {
     ASSERT_TRUE(evict_by);
     EXPECT_EQ(*evict_by, bench.now + 20s) << "it was given longer than the pool's notice";
   }
+}
+
+// Both ways: a limit that would never come, and one that would have passed long ago.
+TEST(Clock, WallTimeIsWhatTheNodeCountedWhateverTheClockWasSetTo) {
+  for (const Duration jump : {Duration(-2h), Duration(2h)}) {
+    SCOPED_TRACE(jump.count());
+    Bench bench;
+    ASSERT_TRUE(bench.controller->create_pool(user, demand()));
+    bench.turn();
+    bench.join("lab-1");
+    JobSpec job;
+    job.name = "train";
+    job.pool = "lab";
+    TaskSpec& task = job.tasks.emplace_back();
+    task.name = "t";
+    task.command = std::string("true");
+    task.max_wall_time = 6s;
+    ASSERT_TRUE(bench.controller->submit(user, job, ""));
+    bench.turn();
+    const AttemptKey key{{JobId{1}, 0, 0}, 1};
+    const TimePoint begun = bench.now + 1s;
+    bench.at(begun);
+    Report started;
+    started.number = 1;
+    started.started = {{key, 0, 100, begun}};
+    bench.controller->report(SessionId{bench.session}, started);
+    bench.turn();
+
+    bench.now += 3s + jump;
+    bench.load();
+    bench.turn();
+    const auto is_stopping = [&] { return bench.controller->state().find_attempt(key)->is_stopping(); };
+    EXPECT_FALSE(is_stopping()) << "nothing is known of it yet";
+    Hello hello;
+    hello.running = {{key, 0, 100, begun, 3s}};
+    bench.join("lab-1", hello);
+    bench.at(bench.now + 2900ms);
+    bench.turn();
+    EXPECT_FALSE(is_stopping());
+    bench.at(bench.now + 200ms);
+    bench.turn();
+    EXPECT_TRUE(is_stopping());
+
+    Report ended;
+    ended.number = 1;
+    ProcessEnded& end = ended.ended.emplace_back();
+    end.key = key;
+    end.kind = ProcessEndKind::signalled;
+    end.code = 15;
+    end.started_at = begun;
+    end.ended_at = begun + 6100ms;
+    bench.controller->report(SessionId{bench.session}, ended);
+    bench.turn();
+    const AttemptRecord record = bench.store->attempts(key.task)->back();
+    ASSERT_TRUE(record.started_at && record.ended_at);
+    EXPECT_EQ(record.end, EndReason::timed_out);
+    EXPECT_EQ(*record.ended_at - *record.started_at, Duration(6100ms));
+    const JobRecord over = **bench.store->job(JobId{1});
+    EXPECT_GE(*over.ended_at, *over.started_at);
+    EXPECT_GE(*over.started_at, over.submitted_at);
+  }
+}
+
+TEST(Clock, SetBackARetryComesAfterItsPause) {
+  Bench bench;
+  ASSERT_TRUE(bench.controller->create_pool(user, demand()));
+  bench.turn();
+  bench.join("lab-1");
+  JobSpec job;
+  job.name = "train";
+  job.pool = "lab";
+  TaskSpec& task = job.tasks.emplace_back();
+  task.name = "t";
+  task.command = std::string("false");
+  task.retries = 1;
+  ASSERT_TRUE(bench.controller->submit(user, job, ""));
+  bench.turn();
+  const AttemptKey key{{JobId{1}, 0, 0}, 1};
+  Report ended;
+  ended.number = 1;
+  ProcessEnded& end = ended.ended.emplace_back();
+  end.key = key;
+  end.code = 1;
+  end.started_at = end.ended_at = bench.now;
+  bench.controller->report(SessionId{bench.session}, ended);
+  bench.turn();
+  bench.now -= 2h;
+  bench.load();
+  bench.turn();
+  const auto& waiting = bench.controller->state().jobs.at(JobId{1}).groups[0].live->at(0).record;
+  ASSERT_TRUE(waiting.not_before);
+  EXPECT_LE(*waiting.not_before, bench.now + 90s)
+      << "it waits for the clock, not for the longest pause there is";
 }
 
 TEST(Clock, SetBackWithinARun) {

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using Indices = std::vector<std::uint32_t>;
 
-const control::Caller user{"ana", "default"};
+const control::Caller user{"ana", "default", Role::admin};
 
 struct Bench {
   explicit Bench(std::uint32_t gpus) { load(gpus); }

@@ -4,7 +4,7 @@
 
 namespace slipway::sim {
 
-inline const control::Caller ana{"ana", "default"};
-inline const control::Caller ben{"ben", "default"};
+inline const control::Caller ana{"ana", "default", Role::admin};
+inline const control::Caller ben{"ben", "default", Role::admin};
 
 }  // namespace slipway::sim

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const control::Caller user{"ana", "default"};
+const control::Caller user{"ana", "default", Role::admin};
 
 struct Bench {
   std::unique_ptr<store::MemoryStore> store = store::make_memory_store();

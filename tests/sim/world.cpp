@@ -226,11 +226,15 @@ bool World::settles_within(Duration limit) {
   return false;
 }
 
+control::Why World::why_of(JobId id) {
+  const control::LiveView live = controller_->live({.job = id});
+  return live.job ? control::explain(live) : control::explain_end(**store_->job(id));
+}
+
 std::string World::unsettled() {
   for (const JobId id : acknowledged_) {
     if (is_settled(id)) continue;
-    const auto why = controller_->why(**store_->job(id));
-    std::string text = to_string(id) + ": " + why.answer;
+    std::string text = to_string(id) + ": " + why_of(id).answer;
     for (const NodeView& view : controller_->nodes(ana, "lab"))
       text += fmt::format("; {} {} {}", view.node.name, to_string(view.node.state), view.node.reason);
     return text;

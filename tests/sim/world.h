@@ -12,6 +12,7 @@
 
 #include "base/random.h"
 #include "control/controller.h"
+#include "control/explain.h"
 #include "sim/sim_node.h"
 #include "sim/theme.h"
 #include "store/memory.h"
@@ -26,6 +27,7 @@ class World {
   void heal();                          // no more faults; every node works
   bool settles_within(Duration limit);  // every acknowledged job ends
   std::string unsettled();              // what still waits, and why
+  control::Why why_of(JobId job);
   std::string broken_invariant();
   std::string broken_usage();
   std::uint64_t digest() const { return digest_; }

@@ -23,7 +23,10 @@ constexpr const char* workspace_name = "-n,--name,-w,--workspace,--workspace-nam
 Outcome<Value> create_workspace(Arm& arm, const Named& options) {
   if (const auto named = need(options.workspace, "-n", "slipway batchai workspace create -n lab"); !named)
     return give_up(named);
-  return arm.put(arm.workspace(options), {{"location", arm.location(options.location)}}, options.waiting());
+  Outcome<Value> made =
+      arm.put(arm.workspace(options), {{"location", arm.location(options.location)}}, options.waiting());
+  if (!made || options.containers.empty()) return made;
+  return set_tags(arm, options, {{containers_tag(), options.containers}});
 }
 
 Outcome<Value> list_workspaces(Arm& arm, const Named& options) {
@@ -87,6 +90,8 @@ void add_workspace_commands(Command& batchai, Context& context) {
         .text("-l,--location NAME", options->location, "its location (default: that of the group)")
         .flag("--no-wait", options->no_wait, "return at once");
     if (deletes) command.flag("-y,--yes", options->yes, "do not ask");
+    if (work == create_workspace)
+      command.word("--containers WHERE", options->containers, container_words, container_about);
     runs(command, context, options, view, work);
   };
   verb("create", "Make a workspace", "slipway batchai workspace create -n lab -l eastus", workspace_view(),
@@ -96,6 +101,7 @@ void add_workspace_commands(Command& batchai, Context& context) {
   verb("show", "Show a workspace", "slipway batchai workspace show -n lab", workspace_view(), show_workspace);
   verb("delete", "Delete a workspace and everything in it", "slipway batchai workspace delete -n lab -y",
        plain_view(), delete_workspace, true);
+  add_workspace_update(workspace, context);
 }
 
 void add_experiment_commands(Command& batchai, Context& context) {
@@ -134,6 +140,7 @@ void add_batchai(CommandTree& tree, Context& context) {
   az::add_cluster_commands(batchai, context);
   az::add_job_commands(batchai, context);
   az::add_file_server_commands(batchai, context);
+  az::add_image_commands(batchai, context);
   auto usages = std::make_shared<az::Named>();
   Command command =
       batchai.verb("list-usages", "Show usage and limits", "slipway batchai list-usages -l eastus -o table");

@@ -190,6 +190,7 @@ void add_cluster_commands(Command& batchai, Context& context) {
     if (std::string_view(name) != "auto-scale") command.hidden();
     runs(command, context, scaled, cluster_view(), auto_scale);
   }
+  add_cluster_update(cluster, context);
   add_cluster_nodes(cluster, context);
   add_cluster_files(cluster, context);
 }

@@ -143,6 +143,9 @@ Outcome<Value> create(Arm& arm, const ClusterOptions& options) {
   if (!before->is_null())
     return refuse(fmt::format("there is a cluster {} already", options.name), {},
                   fmt::format("slipway batchai cluster show -n {}, or choose another name", options.name));
+  if (!options.containers.empty())
+    if (const auto set = set_tags(arm, options, {{containers_tag(options.name), options.containers}}); !set)
+      return give_up(set);
   return put_config(arm, path, *properties, options.waiting(), options.config);
 }
 
@@ -165,6 +168,7 @@ void add_cluster_create(Command& cluster, Context& context) {
       .text("--setup-task COMMAND", options->setup_task, "what each node runs first")
       .text("--setup-task-output PATH", options->setup_task_output, "where its output goes")
       .flag("--use-auto-storage", options->auto_storage, "a share at autoafs and a container at autobfs")
+      .word("--containers WHERE", options->containers, container_words, container_about)
       .flag("--no-wait", options->no_wait, "return at once");
   add_storage(command, options->storage);
   add_admin(command, options->admin);

@@ -34,6 +34,10 @@ Outcome<Defaults> Defaults::load(const Settings& settings) {
     defaults.values_[key] = file->at("defaults").text_at(key);
   for (const Value& group : file->items_at("groups"))
     defaults.groups_.push_back({group.text_at("name"), group.text_at("location")});
+  for (const Value& account : file->items_at("accounts"))
+    defaults.accounts_.push_back({account.text_at("name"), account.text_at("group"),
+                                  account.text_at("location"), account.text_at("key"),
+                                  account.text_at("second_key")});
   return defaults;
 }
 
@@ -42,6 +46,13 @@ Outcome<void> Defaults::save() const {
   for (const auto& [name, value] : values_) file["defaults"][name] = value;
   for (const Group& group : groups_)
     file["groups"].items.push_back({{"name", group.name}, {"location", group.location}});
+  if (!accounts_.empty()) file["accounts"] = Value::list();
+  for (const Account& one : accounts_)
+    file["accounts"].items.push_back({{"name", one.name},
+                                      {"group", one.group},
+                                      {"location", one.location},
+                                      {"key", one.key},
+                                      {"second_key", one.second_key}});
   if (const auto made = make_folders(path_.substr(0, path_.rfind('/')), 0700); !made) return give_up(made);
   const std::string text = wire::format_json_indented(file) + "\n";
   if (const auto written = write_file_durably(path_, text, 0600); !written) return give_up(written);
@@ -69,6 +80,21 @@ std::optional<Group> Defaults::group(const std::string& name) const {
 void Defaults::add_group(const Group& group) {
   remove_group(group.name);
   groups_.push_back(group);
+}
+
+std::optional<Account> Defaults::account(const std::string& name) const {
+  for (const Account& account : accounts_)
+    if (same_word(account.name, name)) return account;
+  return std::nullopt;
+}
+
+void Defaults::add_account(const Account& account) {
+  remove_account(account.name);
+  accounts_.push_back(account);
+}
+
+bool Defaults::remove_account(const std::string& name) {
+  return std::erase_if(accounts_, [&](const Account& one) { return same_word(one.name, name); }) > 0;
 }
 
 bool Defaults::remove_group(const std::string& name) {

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "cli/az/batchai.h"
+#include "cli/az/gang_stream.h"
 #include "cli/client/retry.h"
 #include "cli/output/interrupt.h"
 
@@ -20,6 +21,7 @@ using Time = std::chrono::steady_clock;
 constexpr auto look_again_after = 20ms;
 constexpr auto state_asked_every = 200ms;
 constexpr auto list_asked_every = 250ms;
+constexpr std::uint64_t piece_max = 4u << 20;
 constexpr std::uint32_t link_minutes = 60, link_minutes_max = 600;
 
 struct JobFileOptions : Named {
@@ -97,6 +99,7 @@ class Streamer {
   Outcome<int> run() {
     Outcome<std::string> url = found();
     if (!url) return give_up(url);
+    if (is_gang_) return stream_gang();
     if (url->empty()) return ExitCode::done;
     arm_.context().say(fmt::format("The file is at {}", *url));
     Service connection = arm_.context().service().another();
@@ -143,7 +146,48 @@ class Streamer {
     return state == "succeeded" || state == "failed";
   }
 
-  // Where the file is; empty when the job ended without it.
+  Outcome<GangStream::Seen> look() {
+    // The state is asked before the list, so that a file of a job that just ended is not missed.
+    const Outcome<bool> over = is_over();
+    if (!over) return give_up(over);
+    const Outcome<Value> files = with_retry([&] { return list(arm_, options_); });
+    if (!files && files.error().status != 404) return give_up(files);
+    GangStream::Seen seen;
+    seen.is_over = *over;
+    if (files)
+      for (const Value& file : files->items)
+        seen.links.emplace_back(text_at(file, {"name"}), text_at(file, {"downloadUrl"}));
+    return seen;
+  }
+
+  Outcome<int> stream_gang() {
+    Service connection = arm_.context().service().another();
+    const auto fetch = [&](const std::string& link, std::uint64_t offset) -> Outcome<std::string> {
+      net::Client::Options options;
+      options.headers = {{"Range", fmt::format("bytes={}-{}", offset, offset + piece_max - 1)}};
+      const Outcome<net::Response> answer =
+          with_retry([&] { return connection.request("GET", target_of(link), options); });
+      if (answer) return answer->body;
+      // Nothing more yet, or a link that works no longer: the next list has another.
+      if (answer.error().status >= 400 && answer.error().status < 500) return std::string();
+      return give_up(answer);
+    };
+    return GangStream(
+               options_.file, [this] { return look(); }, fetch,
+               [this](const std::string& words) { arm_.context().say(words); })
+        .run();
+  }
+
+  // Several nodes write stderr-wk-0.txt and others, where the job of one node has stderr.txt.
+  bool is_of_gang(const Value& files) const {
+    if (!same_word(options_.directory_id, "stdouterr")) return false;
+    if (options_.file != "stdout.txt" && options_.file != "stderr.txt") return false;
+    std::vector<std::string> names;
+    for (const Value& file : files.items) names.push_back(text_at(file, {"name"}));
+    return !files_of_gang(names, options_.file).empty();
+  }
+
+  // Where the file is; empty when the job ended without it, and when there is one of each process.
   Outcome<std::string> found() {
     bool said = false;
     // The state is asked before the list, so that a file of a job that just ended is not missed.
@@ -157,6 +201,7 @@ class Streamer {
       if (!files) return give_up(files);
       for (const Value& file : files->items)
         if (text_at(file, {"name"}) == options_.file) return text_at(file, {"downloadUrl"});
+      if (is_gang_ = is_of_gang(*files); is_gang_) return std::string();
       if (over) return std::string();
       std::this_thread::sleep_for(list_asked_every);
     }
@@ -164,6 +209,7 @@ class Streamer {
 
   Arm& arm_;
   const JobFileOptions& options_;
+  bool is_gang_ = false;
 };
 
 Outcome<int> stream(Context& context, const JobFileOptions& options) {

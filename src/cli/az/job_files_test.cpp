@@ -72,6 +72,37 @@ TEST_F(BatchAi, FileStreamPrintsEveryByte) {
   EXPECT_EQ(without.out, "");
 }
 
+TEST_F(BatchAi, FileStreamOfAGangFollowsTheFilesOfAllProcesses) {
+  // Both files come with the second list; one gets its last line just before the job is seen to be over.
+  std::atomic<int> lists = 0, states = 0;
+  service.on("GET " + jobs + "/fit", [&](const ExchangePtr& exchange) {
+    exchange->send(json_response(200, job_json(++states < 6 ? "running" : "succeeded")));
+  });
+  service.on("POST " + jobs + "/fit/listOutputFiles", [&](const ExchangePtr& exchange) {
+    std::string files;
+    for (const char* process : {"wk-0", "ps-0"})
+      files +=
+          fmt::format(R"({}{{"name":"stderr-{}.txt","fileType":"file","downloadUrl":"{}/link/{}?sig=x"}})",
+                      files.empty() ? "" : ",", process, service.url(), process);
+    exchange->send(json_response(200, R"({"value":[)" + (++lists < 2 ? std::string() : files) + "]}"));
+  });
+  for (const char* process : {"wk-0", "ps-0"})
+    service.on(std::string("GET /link/") + process, [&, process](const ExchangePtr& exchange) {
+      const std::string content = std::string(process) + " one\n" + (states >= 6 ? "last" : "");
+      const std::size_t from = std::stoul(exchange->request().header("Range").value_or("").substr(6));
+      if (from >= content.size()) return exchange->send({416, {}, ""});
+      exchange->send({206, {}, content.substr(from)});
+    });
+  const Ran ran = run({"batchai", "job", "stream-file", "-w", "lab", "-e", "first", "--job-name", "fit",
+                       "--name", "stderr.txt"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "[ps-0] ps-0 one\n[wk-0] wk-0 one\n[ps-0] last\n[wk-0] last\n");
+  EXPECT_NE(ran.err.find("There is no stderr.txt, but one of each process: stderr-ps-0.txt, stderr-wk-0.txt. "
+                         "All are followed.\n"),
+            std::string::npos)
+      << ran.err;
+}
+
 TEST_F(BatchAi, FileAndNodeListsAcceptOldAndNewFlags) {
   service.on(
       "POST " + jobs + "/fit/listOutputFiles", 200,

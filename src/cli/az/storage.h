@@ -30,7 +30,8 @@ std::pair<Command, std::shared_ptr<StorageOptions>> storage_verb(Command& noun, 
                                                                  const char* example, StorageWork work,
                                                                  const View& view = plain_view());
 
-void add_file_commands(Command& storage, Context& context);  // and directories
+void add_account_commands(Command& storage, Context& context);  // the accounts themselves
+void add_file_commands(Command& storage, Context& context);     // and directories
 void add_blob_commands(Command& storage, Context& context);
 
 }  // namespace slipway::cli::az

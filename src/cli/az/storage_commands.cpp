@@ -172,9 +172,10 @@ void add_commands(Command& storage, Context& context) {
 namespace slipway::cli {
 
 void add_storage(CommandTree& tree, Context& context) {
-  Command storage = tree.add("storage", "Azure-compatible: shares and containers (az storage)",
+  Command storage = tree.add("storage", "Azure-compatible: accounts, shares and containers (az storage)",
                              "slipway storage file upload --share-name data --source train.gz --path mnist");
   storage.azure_compatible();
+  az::add_account_commands(storage, context);
   az::add_commands<az::Kind::share>(storage, context);
   az::add_commands<az::Kind::container>(storage, context);
   az::add_file_commands(storage, context);

@@ -51,6 +51,44 @@ TEST_F(Storage, SharesAreDatastores) {
   EXPECT_EQ(service.seen("DELETE").size(), 1u);
 }
 
+TEST_F(Storage, AnAccountIsANameWithAKey) {
+  const auto run = [this](std::vector<std::string> words) {
+    words.insert(words.end(), {"--data", folder.path("data")});  // where accounts are kept
+    return service.run(words);
+  };
+  EXPECT_EQ(run({"storage", "account", "show", "-n", "batchaisample"}).code, 3);
+  const Ran made = run({"storage", "account", "create", "-n", "batchaisample", "--sku", "Standard_LRS", "-g",
+                        "ml", "-l", "eastus", "--query", "provisioningState", "-o", "tsv"});
+  EXPECT_EQ(made.out, "Succeeded\n") << made.err;
+  const auto key = [&](const char* which) {
+    return run({"storage", "account", "keys", "list", "--account-name", "batchaisample", "-g", "ml",
+                "--query", which, "-o", "tsv"})
+        .out;
+  };
+  const std::string first = key("[0].value");
+  EXPECT_GT(first.size(), 80u);
+  EXPECT_NE(first, key("[1].value"));
+  EXPECT_EQ(run({"storage", "account", "create", "-n", "batchaisample"}).code, 0);
+  EXPECT_EQ(key("[0].value"), first) << "it was there already";
+  const std::string text = run({"storage", "account", "show-connection-string", "-n", "batchaisample",
+                                "--query", "connectionString", "-o", "tsv"})
+                               .out;
+  EXPECT_EQ(text,
+            "DefaultEndpointsProtocol=https;EndpointSuffix=core.windows.net;AccountName=batchaisample;"
+            "AccountKey=" +
+                first);
+  service.on("GET /v1/datastores", 200,
+             R"({"items":[{"name":"batchaisample.file.x"},{"name":"other.file.y"}],"next":null})");
+  EXPECT_EQ(run({"storage", "share", "list", "-o", "quiet", "--connection-string", text}).out, "x\n");
+  EXPECT_EQ(run({"storage", "account", "keys", "renew", "-n", "batchaisample"}).code, 0);
+  EXPECT_NE(key("[0].value"), first);
+  service.on("DELETE /v1/datastores/batchaisample.file.x", 204, "");
+  EXPECT_EQ(run({"storage", "account", "delete", "-n", "batchaisample"}).code, 1) << "it asks";
+  EXPECT_EQ(run({"storage", "account", "delete", "-n", "batchaisample", "-y"}).code, 0);
+  EXPECT_EQ(run({"storage", "account", "list", "-o", "quiet"}).out, "");
+  EXPECT_EQ(run({"storage", "account", "create", "-n", "No_Good"}).code, 2);
+}
+
 TEST_F(Storage, SendsAndFetchesFiles) {
   folder.write("train-images-idx3-ubyte.gz", "bytes");
   folder.write("tree/a.png", "A");

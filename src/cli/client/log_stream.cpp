@@ -4,9 +4,11 @@
 
 #include <condition_variable>
 #include <iterator>
+#include <map>
 #include <thread>
 
 #include "base/file.h"
+#include "cli/client/merged_log.h"
 #include "cli/client/retry.h"
 #include "domain/state.h"
 
@@ -18,6 +20,7 @@ struct OneLog {  // of one process
   std::uint32_t attempt = 0;
   std::optional<std::uint32_t> tail;
   bool follow = false;
+  std::uint64_t offset = 0;
 };
 
 std::string target_of(const OneLog& log, std::uint64_t offset) {
@@ -34,7 +37,7 @@ std::string target_of(const OneLog& log, std::uint64_t offset) {
 enum class Found { all, nothing };  // nothing: there is no such attempt (yet)
 
 Outcome<Found> copy_log(Service& service, const OneLog& log, LineWriter& writer) {
-  std::uint64_t offset = 0;
+  std::uint64_t offset = log.offset;
   Retry retry;
   for (;;) {
     bool writable = true;
@@ -50,15 +53,25 @@ Outcome<Found> copy_log(Service& service, const OneLog& log, LineWriter& writer)
       writer.finish();
       return Found::all;
     }
-    if (answer.error().status == 404 && offset == 0) return Found::nothing;
+    if (answer.error().status == 404 && offset == log.offset) return Found::nothing;
     // After a tail the offset is unknown.
-    const bool can_resume = log.follow && !(log.tail && offset > 0);
+    const bool can_resume = log.follow && !(log.tail && offset > log.offset);
     if (!can_resume || !retry.again(answer.error())) return give_up(answer);
   }
 }
 
 Outcome<Value> get_task(Service& service, const LogSource& source) {
   return service.get(resource({"jobs", source.job, "tasks", source.task}));
+}
+
+Outcome<std::string> end_of_attempt(Service& service, const LogSource& source, std::uint32_t attempt) {
+  const Outcome<Value> all = with_retry([&] {
+    return service.get(resource({"jobs", source.job, "tasks", source.task, "attempts"}));
+  });
+  if (!all) return give_up(all);
+  for (const Value& one : all->items_at("items"))
+    if (one.count_at("attempt") == attempt) return one.text_at("detail");
+  return std::string();
 }
 
 std::vector<std::string> processes_of(const LogSource& source, const Value& task) {
@@ -91,9 +104,37 @@ bool may_grow(const LogSource& source, const Value& task) {
   return source.process.empty() && task.at("spec").text_at("elastic") == "framework";
 }
 
+std::vector<MergedStream> merged_streams(const LogSource& source, const Value& task,
+                                         const std::vector<LogTarget>& targets) {
+  const std::vector<std::string> processes = processes_of(source, task);
+  std::vector<MergedStream> streams;
+  for (std::size_t which = 0; which < processes.size(); ++which) {
+    const std::string prefix =
+        prefix_of(source, processes[which], may_grow(source, task) || processes.size() > 1, which);
+    for (const LogTarget& target : targets)
+      streams.push_back({processes[which], target.stream, prefix, target.output, 0});
+  }
+  return streams;
+}
+
+// Where to go on in each stream after what was there was printed in order.
+using Offsets = std::map<std::pair<std::string, std::string>, std::uint64_t>;
+
+Outcome<Offsets> catch_up(Service& service, const LogSource& source, const Value& task, std::uint32_t attempt,
+                          const std::vector<LogTarget>& targets) {
+  std::vector<MergedStream> streams = merged_streams(source, task, targets);
+  const Outcome<void> copied = copy_merged(service, source, attempt, LastLine::kept, streams);
+  if (!copied && copied.error().status == 404) return Offsets();  // it may still start
+  if (!copied) return give_up(copied);
+  Offsets offsets;
+  for (const MergedStream& stream : streams) offsets[{stream.process, stream.stream}] = stream.offset;
+  return offsets;
+}
+
 // Every process and stream of one attempt at once, each on a thread and a connection of its own.
 Outcome<Found> follow_attempt(Service& service, const LogSource& source, const Value& task,
-                              std::uint32_t attempt, const std::vector<LogTarget>& targets) {
+                              std::uint32_t attempt, const std::vector<LogTarget>& targets,
+                              const Offsets& offsets) {
   std::vector<std::string> processes = processes_of(source, task);
   const bool grows = may_grow(source, task);
   std::mutex mutex;
@@ -103,8 +144,10 @@ Outcome<Found> follow_attempt(Service& service, const LogSource& source, const V
   Found found = Found::nothing;    // guarded by mutex
   const auto copy = [&](Service own, const std::string& process, const std::string& prefix,
                         const LogTarget& target) {
-    LineWriter writer(*target.output, prefix);
-    const OneLog log{source.job, source.task, target.stream, process, attempt, source.tail, true};
+    LineWriter writer(*target.output, prefix, source.filter);
+    const auto known = offsets.find({process, target.stream});
+    const OneLog log{source.job, source.task, target.stream, process,
+                     attempt,    source.tail, true,          known == offsets.end() ? 0 : known->second};
     const Outcome<Found> copied = copy_log(own, log, writer);
     const std::lock_guard lock(mutex);
     if (!copied)
@@ -173,14 +216,16 @@ Outcome<void> SharedOutput::state() {
 }
 
 bool LineWriter::add(std::string_view piece) {
-  if (prefix_.empty()) return output_.write(piece);
+  if (prefix_.empty() && filter_.is_plain()) return output_.write(piece);
   std::string whole;
   while (!piece.empty()) {
     const std::size_t end = piece.find('\n');
     line_.append(piece.substr(0, end));
     piece = end == std::string_view::npos ? std::string_view() : piece.substr(end + 1);
     if (end == std::string_view::npos && line_.size() < line_max) break;
-    whole.append(prefix_).append(line_).append("\n");
+    const TimePoint now = filter_.is_plain() ? TimePoint{} : clock_.now();
+    if (filter_.is_plain() || filter_.takes(line_, now))
+      whole.append(filter_.format(prefix_, line_, now) + "\n");
     line_.clear();
   }
   return whole.empty() || output_.write(whole);
@@ -199,22 +244,14 @@ Outcome<void> copy_logs(Service& service, const LogSource& source, const std::ve
   if (!task) return give_up(task);
   const auto last = static_cast<std::uint32_t>(task->count_at("attempts"));
   if (last == 0) return {};
-  const std::vector<std::string> processes = processes_of(source, *task);
-  for (std::size_t which = 0; which < processes.size(); ++which) {
-    for (const LogTarget& target : targets) {
-      LineWriter writer(*target.output, prefix_of(source, processes[which],
-                                                  may_grow(source, *task) || processes.size() > 1, which));
-      const OneLog log{
-          source.job,  source.task, target.stream, processes[which], source.attempt.value_or(last),
-          source.tail, false};
-      const Outcome<Found> copied = copy_log(service, log, writer);
-      if (!copied) return give_up(copied);
-      if (*copied == Found::nothing && (source.attempt || !source.process.empty()))
-        return refuse(fmt::format("{}/{} has no process {} in attempt {}", source.job, source.task,
-                                  processes[which], source.attempt.value_or(last)),
-                      {}, fmt::format("slipway task show {}/{}", source.job, source.task));
-    }
-  }
+  const std::uint32_t attempt = source.attempt.value_or(last);
+  std::vector<MergedStream> streams = merged_streams(source, *task, targets);
+  const Outcome<void> copied = copy_merged(service, source, attempt, LastLine::printed, streams);
+  if (!copied && copied.error().status == 404 && (source.attempt || !source.process.empty()))
+    return refuse(fmt::format("{}/{} has no process {} in attempt {}", source.job, source.task,
+                              streams.front().process, attempt),
+                  {}, fmt::format("slipway task show {}/{}", source.job, source.task));
+  if (!copied) return give_up(copied);
   return check(targets);
 }
 
@@ -227,7 +264,14 @@ Outcome<Value> follow_logs(Service& service, const LogSource& source, const std:
       std::max<std::uint32_t>(1, static_cast<std::uint32_t>(task->count_at("attempts"))));
   for (;;) {
     const bool was_made = task->count_at("attempts") >= attempt;
-    const Outcome<Found> found = follow_attempt(service, now, *task, attempt, targets);
+    Offsets offsets;
+    if (was_made && std::exchange(now.is_merged, false)) {
+      Outcome<Offsets> shown = catch_up(service, now, *task, attempt, targets);
+      if (!shown) return give_up(shown);
+      offsets = std::move(*shown);
+      now.tail.reset();
+    }
+    const Outcome<Found> found = follow_attempt(service, now, *task, attempt, targets, offsets);
     if (!found) return give_up(found);
     if (*found == Found::nothing && was_made && !source.process.empty())
       return refuse(fmt::format("{}/{} has no process {}", source.job, source.task, source.process), {},
@@ -242,8 +286,16 @@ Outcome<Value> follow_logs(Service& service, const LogSource& source, const std:
     if (!task || (source.attempt && !comes)) return task;
     if (has_ended(*task) && task->count_at("attempts") <= (comes ? attempt - 1 : attempt)) return task;
     if (comes) continue;
-    say(fmt::format("{}/{}: attempt {} failed, retrying{}", source.job, source.task, attempt,
-                    task->text_at("reason").empty() ? "" : ": " + task->text_at("reason")));
+    const std::string failed = fmt::format("attempt {} failed, retrying", attempt);
+    std::string reason = task->text_at("reason");
+    if (reason.starts_with(failed + ": ")) {
+      reason = reason.substr(failed.size() + 2);
+    } else if (reason.empty() || reason.starts_with("attempt ")) {  // a later one has begun
+      auto recorded = end_of_attempt(service, source, attempt);
+      if (!recorded) return give_up(recorded);
+      reason = std::move(*recorded);
+    }
+    say(fmt::format("{}/{}: {}{}{}", source.job, source.task, failed, reason.empty() ? "" : ": ", reason));
     ++attempt;
     now.tail.reset();  // it was meant for what had been there at the beginning
   }

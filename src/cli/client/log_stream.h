@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/client/log_filter.h"
 #include "cli/client/service.h"
 
 namespace slipway::cli {
@@ -24,18 +25,22 @@ class SharedOutput {
   std::optional<Failure> failure_;  // guarded by mutex_
 };
 
-// Bytes of one process on their way to an output. With a prefix, lines are kept back until they are whole, so
-// that lines of several processes never mix; one over 16 MiB is broken in two.
+// Bytes of one process on their way to an output. With a prefix or a filter, lines are kept back until they
+// are whole, so that lines of several processes never mix; one over 16 MiB is broken in two. The time of a
+// line is that of its coming.
 class LineWriter {
  public:
-  LineWriter(SharedOutput& output, std::string prefix) : output_(output), prefix_(std::move(prefix)) {}
+  LineWriter(SharedOutput& output, std::string prefix, LogFilter filter = {})
+      : output_(output), prefix_(std::move(prefix)), filter_(std::move(filter)) {}
   bool add(std::string_view piece);
-  bool finish();  // a last line without its end gets one, where there is a prefix
+  bool finish();  // a last line without its end gets one, where lines are kept back
 
  private:
   static constexpr std::size_t line_max = 16u << 20;
   SharedOutput& output_;
   std::string prefix_;
+  LogFilter filter_;
+  SystemClock clock_;
   std::string line_;  // begun, not yet whole
 };
 
@@ -47,6 +52,8 @@ struct LogSource {
   std::optional<std::uint32_t> tail;     // only so many lines of what is there
   std::string label;                     // before every line, in brackets; empty: none
   bool in_colour = false;
+  LogFilter filter;
+  bool is_merged = false;  // what is there is printed in the order in which it was written
 };
 
 struct LogTarget {

@@ -38,6 +38,12 @@ std::string problem_text(const Value& problem) {
   return text;
 }
 
+bool is_same_address(const std::string& one, const std::string& other) {
+  const Result<net::Url> a = net::parse_url(one);
+  const Result<net::Url> b = net::parse_url(other);
+  return a && b && a->is_secure == b->is_secure && a->host == b->host && a->port == b->port;
+}
+
 std::string trimmed(std::string text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
   return text;
@@ -57,17 +63,23 @@ Endpoint find_service(const Settings& settings) {
   endpoint.token_file = settings.token_file.empty() ? environment("SLIPWAY_TOKEN_FILE") : settings.token_file;
   endpoint.token_needed = !endpoint.token_file.empty();
   const std::string data = data_folder(settings);
-  if (endpoint.url.empty()) {
-    // A missing or broken file is not an error: the default address is used.
-    const Result<std::string> text = read_file(data + "/service.json");
-    const std::optional<Value> written = text ? wire::parse_answer(*text) : std::nullopt;
-    if (written) {
-      endpoint.url = written->text_at("url");
-      if (endpoint.token_file.empty()) endpoint.token_file = written->text_at("token_file");
-    }
+  // A missing or broken file is not an error: the default address is used.
+  const Result<std::string> text = read_file(data + "/service.json");
+  const Value written = text ? wire::parse_answer(*text).value_or(Value()) : Value();
+  const std::string local_url = written.text_at("url");
+  if (endpoint.url.empty()) endpoint.url = local_url.empty() ? usual_url : local_url;
+  constexpr std::string_view mark = "#sha256:";
+  const bool is_local = is_same_address(endpoint.url, local_url.empty() ? usual_url : local_url);
+  if (is_local && !local_url.empty() && endpoint.url.find('#') == std::string::npos) endpoint.url = local_url;
+  if (const std::size_t at = endpoint.url.find(mark); at != std::string::npos) {
+    endpoint.fingerprint = endpoint.url.substr(at + mark.size());
+    endpoint.url.resize(at);
   }
-  if (endpoint.url.empty()) endpoint.url = usual_url;
-  if (endpoint.token_file.empty()) endpoint.token_file = data + "/token";
+  // The token of the service on this machine is an admin's: another service is not told it.
+  if (endpoint.token_file.empty() && is_local)
+    endpoint.token_file =
+        written.text_at("token_file").empty() ? data + "/token" : written.text_at("token_file");
+  if (endpoint.token_file == "-") endpoint.token_file = "/dev/stdin";
   return endpoint;
 }
 
@@ -100,15 +112,20 @@ const std::string& Service::url() { return endpoint_.url; }
 
 Outcome<net::Client*> Service::client() {
   if (client_) return client_.get();
-  Result<net::Url> url = net::parse_url(endpoint_.url);
+  Result<net::Url> url = net::parse_url(endpoint_.pinned_url());
   if (!url) return misuse(url.error().what, "an address like " + std::string(usual_url));
   net::Headers headers{{"User-Agent", "slipway/" SLIPWAY_VERSION}};
-  const Result<std::string> token = read_file(endpoint_.token_file);
+  const Result<std::string> token = endpoint_.token_file.empty() ? fail(ErrorCode::not_found, "there is none")
+                                                                 : read_file(endpoint_.token_file);
   if (!token && endpoint_.token_needed)
     return refuse("the token file cannot be used", token.error().what,
                   "slipway token create NAME makes a token");
   if (token) headers.emplace_back("Authorization", "Bearer " + trimmed(*token));
   has_token_ = token.has_value();
+  if (!token && token.error().code == ErrorCode::not_found)
+    no_token_ = "there is no file " + endpoint_.token_file;
+  else if (!token)
+    no_token_ = token.error().what;
   client_ = std::make_unique<net::Client>(std::move(*url), std::move(headers));
   return client_.get();
 }
@@ -133,7 +150,9 @@ Outcome<net::Response> Service::request(std::string_view method, const std::stri
   if (what.empty()) what = fmt::format("{} {} was answered with {}", method, target, response->status);
   Failure failure = to_failure(Error{ErrorCode::internal, what, problem.text_at("hint")});
   if (response->status == 401 && !has_token_) {
-    failure.why = "no token was sent: there is no file " + endpoint_.token_file;
+    failure.why =
+        "no token was sent: " +
+        (endpoint_.token_file.empty() ? "the one in the data folder belongs to another service" : no_token_);
     failure.hint = "pass --token-file FILE, or set SLIPWAY_TOKEN_FILE";
   }
   if (response->status == 401 && has_token_) failure.hint = "pass --token-file FILE with a valid token";

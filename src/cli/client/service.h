@@ -20,7 +20,10 @@ std::string data_folder(const Settings& settings);
 
 struct Endpoint {
   std::string url;
-  std::string token_file;     // where the token is read from; it may be missing
+  std::string fingerprint;  // of its certificate, where it was given or is known
+  std::string pinned_url() const { return fingerprint.empty() ? url : url + "#sha256:" + fingerprint; }
+  std::string token_file;     // where the token is read from; it may be missing. Empty: no token is known
+                              // for this service
   bool token_needed = false;  // the user named that file, so it has to be there
 };
 // --service or SLIPWAY_SERVICE, else what the service wrote into <data>/service.json, else the usual port.
@@ -59,6 +62,7 @@ class Service {
   Settings settings_;
   Endpoint endpoint_;
   bool has_token_ = false;
+  std::string no_token_;  // why there is none
   std::unique_ptr<net::Client> client_;
 };
 

@@ -25,6 +25,18 @@ Outcome<TaskPath> parse_task_path(const std::string& text) {
   return path;
 }
 
+Outcome<std::vector<std::string>> tasks_of(Service& service, const std::string& job,
+                                           const std::string& task) {
+  std::vector<std::string> names;
+  const Outcome<void> listed =
+      service.pages(with_query(resource({"jobs", job, "tasks"}), {{"name", task}}), [&](const auto& tasks) {
+        for (const Value& one : tasks) names.push_back(one.text_at("name"));
+        return true;
+      });
+  if (!listed) return give_up(listed);
+  return names;
+}
+
 Outcome<TaskPath> parse_one_task(const std::string& text, const std::string& example) {
   Outcome<TaskPath> path = parse_task_path(text);
   if (path && path->task.empty()) return misuse(fmt::format("'{}' names no task", text), example);

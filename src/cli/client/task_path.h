@@ -1,7 +1,9 @@
 #pragma once
 // How users name things below a job: job_1, job_1/TASK, job_1/TASK/PROCESS.
 #include <string>
+#include <vector>
 
+#include "cli/client/service.h"
 #include "cli/output/failure.h"
 
 namespace slipway::cli {
@@ -12,6 +14,8 @@ struct TaskPath {
   std::string process;  // rank or name; empty: all of the task
 };
 Outcome<TaskPath> parse_task_path(const std::string& text);
+// The names of the tasks it means: of an array all of them, of a job without a task every one.
+Outcome<std::vector<std::string>> tasks_of(Service& service, const std::string& job, const std::string& task);
 // As above, and a task must be named. `example` is for the hint.
 Outcome<TaskPath> parse_one_task(const std::string& text, const std::string& example);
 

@@ -12,6 +12,7 @@
 
 #include "base/suggest.h"
 #include "cli/commands/help.h"
+#include "cli/output/jsonpath.h"
 
 namespace slipway::cli {
 
@@ -151,6 +152,38 @@ Command& Command::word(const std::string& flag, std::string& target, const std::
   return *this;
 }
 
+Command& Command::form(const std::string& flag, std::string& target, const std::string& about) {
+  static const std::vector<std::string> forms{"table", "wide", "json", "yaml", "name", "quiet"};
+  value(flag, about, Need::optional, [&target](const std::string& text) -> Result<void> {
+    if (text.starts_with("jsonpath=")) {
+      if (const auto path = JsonPath::parse(text.substr(text.find('=') + 1)); !path)
+        return fail(path.error());
+    } else if (std::find(forms.begin(), forms.end(), text) == forms.end()) {
+      return fail(ErrorCode::invalid,
+                  fmt::format("'{}' is none of {}, jsonpath=TEMPLATE", text, fmt::join(forms, ", ")),
+                  nearest(text, forms));
+    }
+    target = text;
+    return {};
+  });
+  entry_->words.flags.back().values = forms;
+  return *this;
+}
+
+Command& Command::lists() {
+  Settings& settings = entry_->settings;
+  flag("-w,--watch", settings.watch, "show it again whenever it changes, until Ctrl-C");
+  text("--columns LIST", settings.columns, "only these columns, in this order: JOB,STATE");
+  flag("--no-headers", settings.no_headers, "a table without its first line");
+  return flag("--no-pager", settings.no_pager,
+              "no pager for what is longer than the terminal (SLIPWAY_PAGER, PAGER)");
+}
+
+Command& Command::alias(const std::string& name) {
+  entry_->app->alias(name);
+  return *this;
+}
+
 Command& Command::number(const std::string& flag, std::optional<std::uint32_t>& target,
                          const std::string& about, Need need) {
   return value(flag, about, need,
@@ -200,14 +233,14 @@ void add_output(Command& command, Settings& settings, bool azure) {
     command.word("-o,--output FORM", settings.output, azure_forms,
                  "json, jsonc, table, tsv, quiet (only names) or none");
   else
-    command.word("-o,--output FORM", settings.output, {"table", "json", "quiet"},
-                 "table, json or quiet (only ids)");
+    command.form("-o,--output FORM", settings.output,
+                 "table, wide, json, yaml, name or quiet (only ids), jsonpath=TEMPLATE");
 }
 
 }  // namespace
 
 Command& Command::azure_compatible() {
-  entry_->azure = true;
+  entry_->azure = entry_->words.azure = true;
   entry_->app->remove_option(entry_->app->get_option("--output"));
   std::vector<FlagWords>& flags = entry_->words.flags;
   std::erase_if(flags, [](const FlagWords& flag) { return flag.names.back() == "--output"; });

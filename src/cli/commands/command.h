@@ -46,6 +46,7 @@ struct CommandWords {
   std::string about;
   std::string example;
   bool hidden = false;
+  bool azure = false;  // behaves as a command of `az`; help lists these last
   std::vector<FlagWords> flags;
   std::vector<ArgumentWords> arguments;
   std::vector<const CommandWords*> commands;
@@ -69,12 +70,16 @@ class Command {
   Command& texts(const std::string& flag, std::vector<std::string>& values, const std::string& about);
   Command& word(const std::string& flag, std::string& value, const std::vector<std::string>& words,
                 const std::string& about);
+  Command& form(const std::string& flag, std::string& value, const std::string& about);  // of output
   Command& number(const std::string& flag, std::optional<std::uint32_t>& value, const std::string& about,
                   Need need = Need::optional);
   Command& integer(const std::string& flag, std::optional<int>& value, const std::string& about);
   Command& decimal(const std::string& flag, std::optional<double>& value, const std::string& about);
   Command& size(const std::string& flag, std::optional<Bytes>& value, const std::string& about);
   Command& duration(const std::string& flag, std::optional<Duration>& value, const std::string& about);
+  Command& lists();  // the flags of every list: --watch, --columns and so on
+  // Another name, not shown: what the command was called before, or is called elsewhere.
+  Command& alias(const std::string& name);
   Command& hidden();
   // This command and those below it behave as those of `az`: more output forms, and a flag may be shortened
   // as far as it stays one flag's (--j for --job).

@@ -15,6 +15,10 @@ void add_up(CommandTree& tree, Context& context);
 void add_down(CommandTree& tree, Context& context);
 void add_status(CommandTree& tree, Context& context);
 void add_version(CommandTree& tree, Context& context);
+void add_store(CommandTree& tree, Context& context);
+void add_restore(CommandTree& tree, Context& context);
+void add_help(CommandTree& tree, Context& context);
+void add_submit(CommandTree& tree, Context& context);  // short for job submit
 void add_pool(CommandTree& tree, Context& context);
 void add_autoscale(Command& pool, Context& context);
 void add_node(CommandTree& tree, Context& context);
@@ -27,6 +31,7 @@ void add_queue(CommandTree& tree, Context& context);
 void add_events(CommandTree& tree, Context& context);
 void add_formula(CommandTree& tree, Context& context);
 void add_sim(CommandTree& tree, Context& context);
+void add_audit(CommandTree& tree, Context& context);
 void add_token(CommandTree& tree, Context& context);
 void add_datastore(CommandTree& tree, Context& context);
 void add_completion(CommandTree& tree, Context& context);

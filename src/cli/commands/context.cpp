@@ -3,33 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "cli/output/jsonpath.h"
+#include "wire/yaml_text.h"
+
 namespace slipway::cli {
-namespace {
-
-// {"items": [ … ]} piece by piece, looking as if it had been written at once.
-class JsonList {
- public:
-  void add(const Value& value) {
-    write_out(std::exchange(any_, true) ? ",\n" : "{\n  \"items\": [\n");
-    std::string text = "    ";
-    for (const char c : wire::format_json_indented(value)) {
-      text += c;
-      if (c == '\n') text += "    ";
-    }
-    write_out(text);
-  }
-  void finish() { write_out(any_ ? "\n  ]\n}\n" : "{\n  \"items\": []\n}\n"); }
-
- private:
-  bool any_ = false;
-};
-
-}  // namespace
 
 Service& Context::service() {
   if (!service_) service_.emplace(settings_);
@@ -49,70 +30,22 @@ Outcome<void> finish_output() {
   return refuse("the output could not be written", std::strerror(error));
 }
 
+std::string format_answer(const Context& context, const Value& value) {
+  const std::string& form = context.settings().output;
+  if (form == "yaml") return wire::format_yaml(value);
+  if (!form.starts_with("jsonpath=")) return wire::format_json_indented(value) + "\n";
+  const Result<JsonPath> path = JsonPath::parse(form.substr(form.find('=') + 1));
+  return path ? path->format(value) : std::string();  // it was checked when the command line was read
+}
+
 Outcome<int> print(const Context& context, const Value& value, const std::string& id,
                    const std::function<std::string()>& people) {
   if (context.is_json())
-    write_out(wire::format_json_indented(value) + "\n");
+    write_out(format_answer(context, value));
   else if (context.is_quiet())
     write_out(id + "\n");
   else
     write_out(people());
-  return ExitCode::done;
-}
-
-ListColumn column(std::string title, std::string key) {
-  return {{std::move(title)}, [key = std::move(key)](const Value& item) { return item.text_at(key); }};
-}
-
-ListColumn number_column(std::string title, std::string key) {
-  ListColumn made = column(std::move(title), std::move(key));
-  made.column.right = true;
-  return made;
-}
-
-ListColumn state_column() {
-  ListColumn made = column("STATE", "state");
-  made.column.colour = true;
-  return made;
-}
-
-ListColumn age_column(const Context& context, std::string title, std::string key) {
-  return {{std::move(title)}, [&context, key = std::move(key)](const Value& item) {
-            const std::optional<TimePoint> time = item.time_at(key);
-            return time ? format_age(context.now() - *time) : std::string();
-          }};
-}
-
-Outcome<int> print_list(Context& context, const ListView& view) {
-  std::vector<Column> columns;
-  for (const ListColumn& each : view.columns) columns.push_back(each.column);
-  Table table(std::move(columns), render_options(STDOUT_FILENO));
-  JsonList json;
-  std::size_t seen = 0;
-  const auto is_full = [&] { return view.limit && seen >= *view.limit; };
-  const auto page = [&](const std::vector<Value>& items) {
-    for (const Value& item : items) {
-      if (is_full()) break;
-      ++seen;
-      if (context.is_json()) {
-        json.add(item);
-      } else if (context.is_quiet()) {
-        write_out(item.text_at(view.id) + "\n");
-      } else {
-        std::vector<std::string> cells;
-        for (const ListColumn& each : view.columns) cells.push_back(each.cell(item));
-        table.add(std::move(cells));
-      }
-    }
-    if (!context.is_json() && !context.is_quiet() && seen > 0) write_out(table.format());
-    return !is_full();
-  };
-  // With --limit 0 one item is fetched and none shown: the service still answers for the filters.
-  const std::uint32_t page_size = std::clamp<std::uint32_t>(view.limit.value_or(1000), 1, 1000);
-  const Outcome<void> done = context.service().pages(view.target, page, page_size);
-  if (!done) return give_up(done);
-  if (context.is_json()) json.finish();
-  if (seen == 0 && !is_full() && !context.is_json()) context.say(view.empty);
   return ExitCode::done;
 }
 

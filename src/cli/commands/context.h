@@ -20,8 +20,13 @@ class Context {
   const Settings& settings() const { return settings_; }
   const Programs& programs() const { return programs_; }
   Service& service();  // as the settings say once they are parsed
-  bool is_json() const { return settings_.output == "json"; }
-  bool is_quiet() const { return settings_.output == "quiet"; }
+  // JSON, or another form of the same answer: yaml, jsonpath=TEMPLATE.
+  bool is_json() const {
+    return settings_.output == "json" || settings_.output == "yaml" ||
+           settings_.output.starts_with("jsonpath=");
+  }
+  bool is_quiet() const { return settings_.output == "quiet" || settings_.output == "name"; }
+  bool is_wide() const { return settings_.output == "wide"; }
   TimePoint now() const { return clock_.now(); }
 
   // A message on stderr; none with -o quiet.
@@ -34,6 +39,9 @@ class Context {
   std::optional<Service> service_;
 };
 
+// An answer as -o wants it, where is_json().
+std::string format_answer(const Context& context, const Value& value);
+
 // One thing: JSON as the service sent it, `id` alone, or the text of `people`.
 Outcome<int> print(const Context& context, const Value& value, const std::string& id,
                    const std::function<std::string()>& people);
@@ -45,20 +53,25 @@ inline Outcome<int> print(const Context& context, const Value& value, const std:
 struct ListColumn {
   Column column;
   std::function<std::string(const Value&)> cell;
+  bool is_wide = false;  // only with -o wide, or where --columns names it
 };
 ListColumn column(std::string title, std::string key);         // the text under a key
 ListColumn number_column(std::string title, std::string key);  // set to the right
 ListColumn state_column();
 ListColumn age_column(const Context& context, std::string title, std::string key);
+ListColumn drop(int order, ListColumn column);  // on narrow terminals: 1 is dropped first
+ListColumn wide(ListColumn column);
 
 struct ListView {
   std::string target;
   std::vector<ListColumn> columns;
-  std::string id = "name";                  // what quiet prints of each item
-  std::string empty;                        // said when there is nothing
-  std::optional<std::uint32_t> limit = {};  // at most so many; none: all
+  std::string id = "name";                        // what quiet prints of each item
+  std::string empty;                              // said when there is nothing
+  std::optional<std::uint32_t> limit = {};        // at most so many; none: all
+  std::function<bool(const Value&)> choose = {};  // only these, of what the service sends; empty: all
 };
-// Page by page, so that a list of a million needs no memory.
+// Page by page, so that a list of a million needs no memory. With --watch again and again, until Ctrl-C:
+// redrawn on a terminal, elsewhere what has changed. (list.cpp)
 Outcome<int> print_list(Context& context, const ListView& view);
 
 // "12 s ago" for a time, empty when there is none.

@@ -128,7 +128,7 @@ Outcome<int> list_files(Context& context, const Options& options) {
                                                    {{"path", options.from}}),
                               .columns = {column("KIND", "kind"),
                                           {{"SIZE", true}, size},
-                                          age_column(context, "MODIFIED", "modified_at"),
+                                          drop(1, age_column(context, "MODIFIED", "modified_at")),
                                           column("NAME", "name")},
                               .empty = "there are no files"});
 }
@@ -157,7 +157,7 @@ void add_datastore(CommandTree& tree, Context& context) {
       .text("--url URL", options->url, "an Azure blob container to sync with")
       .text("--key-file FILE", options->key_file, "the file with its key")
       .runs([&context, options] { return create(context, *options); });
-  datastore.verb("list", "List datastores", "slipway datastore list").runs([&context] {
+  datastore.verb("list", "List datastores", "slipway datastore list").lists().runs([&context] {
     return list(context);
   });
   verb("show", "Show a datastore", "slipway datastore show faces").runs([&context, options] {
@@ -176,10 +176,14 @@ void add_datastore(CommandTree& tree, Context& context) {
       .argument("SRC", options->from, "a file or folder of the datastore")
       .argument("DEST", options->to, "where to put it (default: here)", Need::optional)
       .runs([&context, options] { return download(context, *options); });
-  verb("ls", "List a folder of a datastore", "slipway datastore ls faces train")
+  verb("list-files", "List a folder of a datastore", "slipway datastore list-files faces train")
+      .alias("ls")
+      .lists()
       .argument("PATH", options->from, "the folder (default: the top)", Need::optional)
       .runs([&context, options] { return list_files(context, *options); });
-  verb("rm", "Delete a file or a folder of a datastore", "slipway datastore rm faces train/a.png")
+  verb("delete-file", "Delete a file or a folder of a datastore",
+       "slipway datastore delete-file faces train/a.png")
+      .alias("rm")
       .argument("PATH", options->from, "what to delete")
       .flag("-y,--yes", options->yes, "do not ask")
       .runs([&context, options] { return remove_file(context, *options); });

@@ -29,8 +29,8 @@ std::string subject_of(const Value& event) {
 
 Outcome<int> list(Context& context, const std::string& target) {
   return print_list(context, {.target = target,
-                              .columns = {{{"TIME"}, time_of},
-                                          column("EVENT", "kind"),
+                              .columns = {drop(2, {{"TIME"}, time_of}),
+                                          drop(1, column("EVENT", "kind")),
                                           {{"ABOUT"}, subject_of},
                                           column("TEXT", "text")},
                               .id = "id",
@@ -80,6 +80,9 @@ class Recorder {
   Outcome<std::string> record() {
     add("recording", fmt::format(R"({{"version": 1, "time": "{}"}})", format_time(context_.now())));
     if (auto done = add_all("pool", resource({"pools"})); !done) return give_up(done);
+    // Jobs may have run in pools that are gone.
+    if (auto done = add_all("pool", with_query(resource({"pools"}), {{"deleted", "true"}})); !done)
+      return give_up(done);
     if (auto done = add_all("node", resource({"nodes"})); !done) return give_up(done);
     if (auto done = add_all("event", resource({"events"})); !done) return give_up(done);
     std::vector<std::string> jobs;

@@ -35,11 +35,14 @@ Outcome<int> list(Context& context, const FileOptions& options) {
   const auto size = [](const Value& file) {
     return file.text_at("kind") == "file" ? format_bytes(file.count_at("size")) : std::string();
   };
+  const auto path = [](const Value& file) {
+    return file.text_at("path") + (file.text_at("kind") == "folder" ? "/" : "");
+  };
   return print_list(context, {.target = *target,
                               .columns = {column("KIND", "kind"),
                                           {{"SIZE", true}, size},
-                                          age_column(context, "MODIFIED", "modified_at"),
-                                          column("PATH", "path")},
+                                          drop(1, age_column(context, "MODIFIED", "modified_at")),
+                                          {{"PATH"}, path}},
                               .id = "path",
                               .empty = "there are no files"});
 }
@@ -87,6 +90,7 @@ void add_files(CommandTree& tree, Context& context) {
       tree.add("files", "Files of a task: its folder, its outputs", "slipway files list job_1/train");
   auto listed = std::make_shared<FileOptions>();
   files.verb("list", "List the files of a task", "slipway files list job_1/train outputs")
+      .lists()
       .argument("JOB/TASK", listed->task, "the task")
       .argument("PATH", listed->path, "a folder below the task's own", Need::optional)
       .number("--attempt N", listed->attempt, "of this attempt (default: the last)")

@@ -47,7 +47,7 @@ Outcome<formula::Inputs> read_inputs(const Context& context, const EvalOptions& 
   return inputs;
 }
 
-// The line a fault is in, with a mark under the place.
+// The line an error is in, with a mark under the place.
 std::string show_place(const std::string& text, formula::Position at) {
   std::size_t begin = 0;
   for (std::uint32_t line = 1; line < at.line; ++line) begin = text.find('\n', begin) + 1;
@@ -55,13 +55,13 @@ std::string show_place(const std::string& text, formula::Position at) {
   return fmt::format("{}\n{}^", line, std::string(at.column - 1, ' '));
 }
 
-Failure explain(const Source& source, const formula::Fault& fault) {
+Failure explain(const Source& source, const formula::FormulaError& error) {
   Failure failure{
       ExitCode::refused,
-      fmt::format("{} line {}, column {}: {}", source.name, fault.at.line, fault.at.column, fault.message),
+      fmt::format("{} line {}, column {}: {}", source.name, error.at.line, error.at.column, error.message),
       {},
-      fault.hint};
-  if (fault.code != formula::FaultCode::too_long) failure.why = show_place(source.text, fault.at);
+      error.hint};
+  if (error.code != formula::FormulaErrorCode::too_long) failure.why = show_place(source.text, error.at);
   return failure;
 }
 
@@ -93,13 +93,13 @@ Outcome<int> eval(const Context& context, const EvalOptions& options) {
   const auto parsed = formula::parse(source->text);
   const formula::Outcome outcome =
       parsed ? formula::evaluate(*parsed, *inputs) : formula::unchanged(*inputs, parsed.error());
-  if (outcome.fault && !context.is_json()) return give_up(explain(*source, *outcome.fault));
+  if (outcome.error && !context.is_json()) return give_up(explain(*source, *outcome.error));
   const std::string short_form =
       fmt::format("{} {}", outcome.targets.dedicated, outcome.targets.low_priority);
   Outcome<int> printed = print(context, *wire::parse_answer(wire::format(outcome)), short_form,
                                [&] { return for_people(outcome, inputs->targets); });
-  // A program reads the fault in the JSON; a person beside it wants the hint too.
-  if (outcome.fault) return give_up(explain(*source, *outcome.fault));
+  // A program reads the error in the JSON; a person beside it wants the hint too.
+  if (outcome.error) return give_up(explain(*source, *outcome.error));
   return printed;
 }
 
@@ -107,11 +107,12 @@ Outcome<int> eval(const Context& context, const EvalOptions& options) {
 
 void add_formula(CommandTree& tree, Context& context) {
   Command formula = tree.add("formula", "Autoscale formulas: try them without a service",
-                             "slipway formula eval scale.formula --samples samples.json");
+                             "slipway formula evaluate scale.formula --samples samples.json");
   auto options = std::make_shared<EvalOptions>();
   formula
-      .verb("eval", "Say what a formula makes of some samples",
-            "slipway formula eval scale.formula --samples samples.json --now 2026-03-02T10:00:00Z")
+      .verb("evaluate", "Say what a formula makes of some samples",
+            "slipway formula evaluate scale.formula --samples samples.json --now 2026-03-02T10:00:00Z")
+      .alias("eval")
       .argument("FILE", options->file, "the formula; - for standard input")
       .text("--samples FILE", options->samples,
             "JSON with targets, current nodes and metrics (default: none at all)")

@@ -4,13 +4,16 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/suggest.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/submit.h"
+#include "wire/document.h"
 #include "wire/job_file.h"
 
 namespace slipway::cli {
 namespace {
 
+constexpr const char* submit_about = "Submit a job file and print the job's id";
 constexpr std::size_t job_file_max = 16u << 20;  // as the service takes it
 
 struct SubmitOptions {
@@ -21,11 +24,13 @@ struct SubmitOptions {
   std::string pool, name;
   std::optional<int> priority;
   std::vector<std::string> environment;
+  std::vector<std::string> tags;
 };
 
 struct ListOptions {
   std::string state;
-  std::string name;
+  std::string name, pool, user;
+  std::vector<std::string> tags;
   std::optional<std::uint32_t> limit;
 };
 
@@ -50,10 +55,30 @@ std::string source_beside(const std::string& file, const std::string& source) {
   return (std::filesystem::path(file).parent_path() / source).lexically_normal().string();
 }
 
+Error no_folder(const std::string& place, const std::string& source) {
+  const std::filesystem::path path(source);
+  std::vector<std::string> folders;
+  std::error_code error;
+  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
+  for (std::filesystem::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error))
+    if (std::error_code ignored; entry->is_directory(ignored))
+      folders.push_back(entry->path().filename().string());
+  const std::string close = nearest(path.filename().string(), folders);
+  return Error{ErrorCode::not_found, fmt::format("{}source {} is not a folder", place, source),
+               fmt::format("{}a relative folder is looked for beside the job file",
+                           close.empty() ? "" : fmt::format("did you mean '{}'? ", close))};
+}
+
 // Flags of the command line come before what the file says.
 Outcome<void> apply_flags(const SubmitOptions& options, JobSpec& spec) {
   const Outcome<Environment> environment = parse_environment(options.environment);
   if (!environment) return give_up(environment);
+  for (const std::string& tag : options.tags) {
+    const Outcome<std::pair<std::string, std::string>> parsed = parse_assignment("--tag", tag);
+    if (!parsed) return give_up(parsed);
+    spec.tags[parsed->first] = parsed->second;
+  }
   for (const auto& [name, value] : *environment) spec.environment[name] = value;
   if (!options.pool.empty()) spec.pool = options.pool;
   if (!options.name.empty()) spec.name = options.name;
@@ -69,10 +94,10 @@ Outcome<int> submit_file(Context& context, const SubmitOptions& options) {
       wire::parse_job_file(*text, options.file == "-" ? "standard input" : options.file, options.settings);
   if (!parsed) return give_up(parsed);
   const std::string source = source_beside(options.file, parsed->source_folder);
-  if (std::error_code error; !source.empty() && !std::filesystem::is_directory(source, error))
-    return refuse(
-        fmt::format("{} line {}: source {} is not a folder", options.file, parsed->source_line, source), {},
-        "a relative folder is looked for beside the job file");
+  if (std::error_code error; !source.empty() && !std::filesystem::is_directory(source, error)) {
+    const std::string place = wire::place_in(options.file, parsed->source_line, parsed->source_column);
+    return give_up(to_failure(wire::with_caret(no_folder(place, source), *text, options.file)));
+  }
   if (const Outcome<void> applied = apply_flags(options, parsed->spec); !applied) return give_up(applied);
   for (auto& [name, from] : parsed->files) from = source_beside(options.file, from);
   const Outcome<Value> job = submit(context, std::move(parsed->spec), source, parsed->files);
@@ -105,6 +130,7 @@ std::string describe(const Context& context, const Value& job) {
                       has_begun ? job.time_at("started_at") : job.time_at("ended_at"))},
       {"ran", span(context, job.time_at("started_at"), job.time_at("ended_at"))},
       {"source", job.text_at("source")},
+      {"tags", tags_text(job)},
       {"notes", joined(job.items_at("notes"), "\n")},
   });
 }
@@ -122,19 +148,20 @@ Outcome<int> list(Context& context, const ListOptions& options) {
   const auto ran = [&context](const Value& job) {
     return span(context, job.time_at("started_at"), job.time_at("ended_at"));
   };
+  std::vector<std::pair<std::string, std::string>> query{
+      {"state", options.state}, {"name", options.name}, {"pool", options.pool}, {"user", options.user}};
+  for (const std::string& tag : options.tags) query.emplace_back("tag", tag);
   return print_list(
-      context, {.target = with_query(resource({"jobs"}), {{"state", options.state}, {"name", options.name}}),
-                .columns = {column("JOB", "id"),
-                            column("NAME", "name"),
-                            column("POOL", "pool"),
-                            state_column(),
-                            {{"DONE", true}, tasks},
-                            age_column(context, "AGE", "submitted_at"),
-                            {{"RAN"}, ran},
-                            column("REASON", "reason")},
-                .id = "id",
-                .empty = "there are no jobs; slipway run -- hostname starts one",
-                .limit = options.limit});
+      context,
+      {.target = with_query(resource({"jobs"}), query),
+       .columns = {column("JOB", "id"), drop(5, column("NAME", "name")), drop(2, column("POOL", "pool")),
+                   wide(column("USER", "submitted_by")), wide(number_column("PRIORITY", "priority")),
+                   state_column(), drop(4, {{"DONE", true}, tasks}),
+                   drop(3, age_column(context, "AGE", "submitted_at")), drop(1, {{"RAN"}, ran}),
+                   wide({{"TAGS"}, tags_text}), column("REASON", "reason")},
+       .id = "id",
+       .empty = "there are no jobs; slipway run -- hostname starts one",
+       .limit = options.limit});
 }
 
 Outcome<int> why(Context& context, const std::string& name) {
@@ -173,20 +200,20 @@ Outcome<int> resubmit(Context& context, const std::string& name) {
   return print(context, *job, job->text_at("id"), job->text_at("id") + "\n");
 }
 
-void add_submit(Command& job, Context& context) {
+void fill_submit(Command command, Context& context) {
   auto options = std::make_shared<SubmitOptions>();
-  job.verb("submit", "Submit a job file and print the job's id", "slipway job submit train.yaml --wait")
-      .argument("FILE", options->file, "a job file in YAML, or - for standard input")
+  command.argument("FILE", options->file, "a job file in YAML, or - for standard input")
       .flag("-w,--wait", options->wait, "wait for its end; exit 0 when it succeeded, else 1")
       .duration("--timeout TIME", options->timeout, "with --wait: give up after so long, exit 124")
       .texts("--set NAME=VALUE", options->settings,
              "change the file: priority=5, tasks.gang.nodes=4 (repeatable)")
-      .text("--pool POOL", options->pool, "where to run (default: the file's, or the only pool)")
+      .text("--pool POOL", options->pool, "where to run (default: the file's, or the default pool)")
       .text("--name NAME", options->name, "the job's name (default: the file's)")
       .integer("--priority N", options->priority,
                "from -1000 to 1000, higher first (default: the file's, or 0)")
       .texts("-e,--env,--environment NAME=VALUE", options->environment,
              "a variable for every task, before the file's (repeatable)")
+      .texts("--tag NAME=VALUE", options->tags, "a tag to find the job by (repeatable)")
       .runs([&context, options] { return submit_file(context, *options); });
 }
 
@@ -201,9 +228,13 @@ void add_wait(Command& job, Context& context) {
 void add_list(Command& job, Context& context) {
   auto options = std::make_shared<ListOptions>();
   job.verb("list", "List the jobs, newest first", "slipway job list --state running")
+      .lists()
       .word("--state STATE", options->state,
             {"queued", "running", "stopping", "succeeded", "failed", "cancelled"}, "only those in this state")
       .text("--name JOB_NAME", options->name, "only those with this name")
+      .text("--pool POOL", options->pool, "only those of this pool")
+      .text("--user USER", options->user, "only those that this user submitted")
+      .texts("--tag NAME=VALUE", options->tags, "only those with this tag (repeatable: with all of them)")
       .number("--limit N", options->limit, "at most so many")
       .runs([&context, options] { return list(context, *options); });
 }
@@ -228,10 +259,14 @@ void add_simple(Command& noun, Context& context, const std::string& verb, const 
 
 }  // namespace
 
+void add_submit(CommandTree& tree, Context& context) {
+  fill_submit(tree.add("submit", submit_about, "slipway submit train.yaml --wait"), context);
+}
+
 void add_job(CommandTree& tree, Context& context) {
   Command job =
       tree.add("job", "Jobs: submit, watch, explain, cancel", "slipway job submit train.yaml --wait");
-  add_submit(job, context);
+  fill_submit(job.verb("submit", submit_about, "slipway job submit train.yaml --wait"), context);
   add_list(job, context);
   add_job_usage(job, context);
   add_simple(job, context, "show", "Show one job", [](Context& with, const std::string& name) {

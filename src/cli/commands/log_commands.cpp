@@ -21,24 +21,63 @@ constexpr std::size_t followed_max = 64;
 struct LogOptions {
   std::string path;
   bool follow = false;
-  bool from_stderr = false;
+  bool only_stdout = false, only_stderr = false;
   std::optional<std::uint32_t> tail;
   std::optional<std::uint32_t> attempt;
+  std::string since, pattern;
+  bool timestamps = false;
 };
 
-Outcome<std::vector<std::string>> tasks_of(Service& service, const std::string& job) {
-  std::vector<std::string> names;
-  const Outcome<void> listed =
-      service.pages(resource({"jobs", job, "tasks"}), [&](const std::vector<Value>& tasks) {
-        for (const Value& task : tasks) names.push_back(task.text_at("name"));
-        return true;
-      });
-  if (!listed) return give_up(listed);
-  return names;
+// 10m before now, or a time.
+Outcome<TimePoint> since_of(const Context& context, const std::string& text) {
+  if (const Result<Duration> ago = parse_duration(text)) return context.now() - *ago;
+  const Result<TimePoint> time = parse_time(text);
+  if (time) return *time;
+  return misuse(fmt::format("--since {}: it is neither a duration nor a time", text),
+                "--since 10m, or --since 2026-05-01T12:00:00Z");
+}
+
+Outcome<LogFilter> filter_of(const Context& context, const LogOptions& options) {
+  LogFilter filter;
+  filter.timestamps = options.timestamps;
+  if (!options.since.empty()) {
+    const Outcome<TimePoint> since = since_of(context, options.since);
+    if (!since) return give_up(since);
+    filter.since = *since;
+  }
+  if (!options.pattern.empty()) {
+    auto pattern = LinePattern::parse(options.pattern);
+    if (!pattern) return give_up(pattern);
+    filter.pattern = std::move(*pattern);
+  }
+  return filter;
+}
+
+// sweep.198 for sweep[198]: as its folder is called, and without characters of a shell.
+std::string label_of(const std::string& task) {
+  const std::size_t bracket = task.find('[');
+  if (bracket == std::string::npos) return task;
+  return task.substr(0, bracket) + "." + task.substr(bracket + 1, task.size() - bracket - 2);
+}
+
+// How it failed, and where to look: on stderr, after the log.
+Outcome<void> say_failure(Context& context, const TaskPath& path) {
+  std::vector<std::string> parts{"jobs", path.job};
+  const bool is_task = !path.task.empty();
+  if (is_task) parts.insert(parts.end(), {"tasks", path.task});
+  const Outcome<Value> ended = context.service().get(resource(parts));
+  if (!ended) return ended.error().status == 404 ? Outcome<void>() : give_up(ended);  // an array
+  if (ended->text_at("state") != "failed") return {};
+  const std::string job = is_task ? ended->text_at("job") : ended->text_at("id");
+  std::string text = fmt::format("{} failed", is_task ? job + "/" + ended->text_at("name") : job);
+  if (!ended->at("exit_code").is_null()) text += " with exit code " + ended->text_at("exit_code");
+  if (!ended->text_at("reason").empty()) text += ": " + printable(ended->text_at("reason"));
+  context.say(fmt::format("{}\ntry:   slipway job why {}", text, job));
+  return {};
 }
 
 Outcome<void> follow_all(Context& context, const LogSource& each, const std::vector<std::string>& tasks,
-                         const LogTarget& target) {
+                         const std::vector<LogTarget>& targets) {
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::optional<Failure> failure;  // guarded by mutex
@@ -46,9 +85,9 @@ Outcome<void> follow_all(Context& context, const LogSource& each, const std::vec
     for (std::size_t i = next++; i < tasks.size(); i = next++) {
       LogSource source = each;
       source.task = tasks[i];
-      source.label = tasks.size() > 1 ? tasks[i] : "";
+      source.label = tasks.size() > 1 ? label_of(tasks[i]) : "";
       const Outcome<Value> followed =
-          follow_logs(service, source, {target}, [&](const std::string& text) { context.say(text); });
+          follow_logs(service, source, targets, [&](const std::string& text) { context.say(text); });
       const std::lock_guard lock(mutex);
       if (!followed) failure = followed.error();
       if (failure) return;
@@ -64,12 +103,12 @@ Outcome<void> follow_all(Context& context, const LogSource& each, const std::vec
 }
 
 Outcome<void> copy_all(Context& context, const LogSource& each, const std::vector<std::string>& tasks,
-                       const LogTarget& target) {
+                       const std::vector<LogTarget>& targets) {
   for (const std::string& task : tasks) {
     LogSource source = each;
     source.task = task;
-    source.label = tasks.size() > 1 ? task : "";
-    const Outcome<void> copied = copy_logs(context.service(), source, {target});
+    source.label = tasks.size() > 1 ? label_of(task) : "";
+    const Outcome<void> copied = copy_logs(context.service(), source, targets);
     if (!copied) return copied;
   }
   return {};
@@ -78,24 +117,29 @@ Outcome<void> copy_all(Context& context, const LogSource& each, const std::vecto
 Outcome<int> logs(Context& context, const LogOptions& options) {
   const Outcome<TaskPath> path = parse_task_path(options.path);
   if (!path) return give_up(path);
+  if (options.only_stdout && options.only_stderr)
+    return misuse("--stdout and --stderr exclude each other", "leave both out to see both");
+  Outcome<LogFilter> filter = filter_of(context, options);
+  if (!filter) return give_up(filter);
   LogSource source;
   source.job = path->job;
   source.process = path->process;
   source.attempt = options.attempt;
   source.tail = options.tail;
   source.in_colour = is_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
-  std::vector<std::string> tasks{path->task};
-  if (path->task.empty()) {
-    Outcome<std::vector<std::string>> all = tasks_of(context.service(), path->job);
-    if (!all) return give_up(all);
-    tasks = std::move(*all);
-  }
+  source.filter = std::move(*filter);
+  source.is_merged = true;
+  const Outcome<std::vector<std::string>> tasks = tasks_of(context.service(), path->job, path->task);
+  if (!tasks) return give_up(tasks);
   SharedOutput output(STDOUT_FILENO);
-  const LogTarget target{options.from_stderr ? "stderr" : "stdout", &output};
+  std::vector<LogTarget> targets;
+  if (!options.only_stderr) targets.push_back({"stdout", &output});
+  if (!options.only_stdout) targets.push_back({"stderr", &output});
   const InterruptMessage interrupt(how_to_resume(path->job));
-  const Outcome<void> done =
-      options.follow ? follow_all(context, source, tasks, target) : copy_all(context, source, tasks, target);
+  const Outcome<void> done = options.follow ? follow_all(context, source, *tasks, targets)
+                                            : copy_all(context, source, *tasks, targets);
   if (!done) return give_up(done);
+  if (const Outcome<void> said = say_failure(context, *path); !said) return give_up(said);
   return ExitCode::done;
 }
 
@@ -105,10 +149,14 @@ void add_logs(CommandTree& tree, Context& context) {
   auto options = std::make_shared<LogOptions>();
   tree.add("logs", "Print what a job, a task or a process wrote", "slipway logs job_1/train/worker-1 -f")
       .argument("JOB[/TASK[/PROCESS]]", options->path,
-                "whose output; several tasks or processes name each line")
+                "whose output, in the order it was written; several tasks or processes name each line")
       .flag("-f,--follow", options->follow, "follow until the job ends")
-      .flag("--stderr", options->from_stderr, "its standard error instead of its standard output")
+      .flag("--stdout", options->only_stdout, "only its standard output")
+      .flag("--stderr", options->only_stderr, "only its standard error")
       .number("--tail N", options->tail, "start with the last N lines")
+      .text("--since TIME", options->since, "only what was written since then: 10m, or a time")
+      .text("--grep PATTERN", options->pattern, "only lines that match this regular expression")
+      .flag("--timestamps", options->timestamps, "begin each line with the time it was written")
       .number("--attempt N", options->attempt, "of this attempt (default: the last)")
       .runs([&context, options] { return logs(context, *options); });
 }

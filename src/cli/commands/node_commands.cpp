@@ -79,20 +79,20 @@ Outcome<int> list(Context& context, const std::string& pool) {
   const auto used = [](const Value& node) {
     return fmt::format("{}/{}", node.at("used").text_at("cores"), node.text_at("cores"));
   };
+  const auto priority = [](const Value& node) -> std::string {
+    return node.is_true_at("low_priority") ? "low" : "dedicated";
+  };
   const auto memory = [](const Value& node) { return format_bytes(node.count_at("memory")); };
   const auto running = [](const Value& node) { return joined(node.items_at("running"), " "); };
-  return print_list(context,
-                    {.target = with_query(resource({"nodes"}), {{"pool", pool}}),
-                     .columns = {column("NODE", "name"),
-                                 column("POOL", "pool"),
-                                 state_column(),
-                                 {{"CORES", true}, used},
-                                 {{"MEMORY", true}, memory},
-                                 number_column("GPUS", "gpus"),
-                                 column("ADDRESS", "address"),
-                                 age_column(context, "SINCE", "changed_at"),
-                                 {{"RUNNING"}, running}},
-                     .empty = "there are no nodes; slipway pool create lab --nodes 2 starts some here"});
+  return print_list(
+      context,
+      {.target = with_query(resource({"nodes"}), {{"pool", pool}}),
+       .columns = {column("NODE", "name"), drop(6, column("POOL", "pool")), state_column(),
+                   drop(3, {{"PRIORITY"}, priority}), drop(7, {{"CORES", true}, used}),
+                   drop(2, {{"MEMORY", true}, memory}), drop(4, number_column("GPUS", "gpus")),
+                   drop(1, column("ADDRESS", "address")), drop(8, age_column(context, "SINCE", "changed_at")),
+                   drop(5, {{"RUNNING"}, running}), wide(column("HOST", "host")), column("REASON", "reason")},
+       .empty = "there are no nodes; slipway pool create lab --nodes 2 starts some here"});
 }
 
 std::string host_name() {
@@ -119,7 +119,7 @@ Outcome<void> read_gpus(const std::string& text, NodeRunOptions& options) {
 
 Outcome<int> run_agent(Context& context, NodeRunOptions options) {
   const Endpoint endpoint = find_service(context.settings());
-  options.service = endpoint.url;
+  options.service = endpoint.pinned_url();
   options.token_file = endpoint.token_file;
   options.data = data_folder(context.settings());
   if (options.name.empty()) options.name = host_name();
@@ -161,7 +161,8 @@ void add_evict(Command& node, Context& context) {
 void add_remove(Command& node, Context& context) {
   auto name = std::make_shared<std::string>();
   auto rule = std::make_shared<std::string>("requeue");
-  node.verb("remove", "Remove a node from its pool", "slipway node remove lab-1")
+  node.verb("delete", "Remove a node from its pool", "slipway node delete lab-1")
+      .alias("remove")
       .argument("NODE", *name, "the node")
       .word("--deallocation RULE", *rule, {"requeue", "terminate", "task_completion", "retained_data"},
             "what happens to its tasks (default requeue)")
@@ -170,6 +171,49 @@ void add_remove(Command& node, Context& context) {
                     context.service().send("POST", resource({"nodes", *name, "remove"}),
                                            wire::format_object({{"deallocation", wire::quote(*rule)}})));
       });
+}
+
+struct JoinFlags {
+  std::string pool;
+  std::optional<std::uint32_t> uses;
+};
+
+// One line that is pasted on the other machine. The token goes through a pipe: a command line is seen by all.
+Outcome<int> join_command(Context& context, const JoinFlags& flags) {
+  const Outcome<Value> service = context.service().get(resource({"service"}));
+  if (!service) return give_up(service);
+  std::string url = service->text_at("join_url");
+  if (!is_on_loopback(context.service().url())) {
+    url = context.service().url();
+    if (const std::string pin = service->text_at("fingerprint"); !pin.empty()) url += "#sha256:" + pin;
+  }
+  if (url.empty())
+    return refuse("no other machine can join this service",
+                  "it listens on " + service->text_at("url") + " only",
+                  "slipway down, then slipway up --detach --listen 0.0.0.0:8470");
+  std::vector<std::pair<std::string, std::string>> body{{"name", "\"join\""}, {"role", "\"node\""}};
+  if (flags.uses) body.emplace_back("uses", std::to_string(*flags.uses));
+  const Outcome<Value> token =
+      context.service().send("POST", resource({"tokens"}), wire::format_object(body));
+  if (!token) return give_up(token);
+  const std::string line =
+      fmt::format("echo {} | slipway node run --service '{}'{} --token-file -", token->text_at("token"), url,
+                  flags.pool.empty() ? "" : " --pool " + flags.pool);
+  context.say(
+      fmt::format("It lets in {}; slipway token revoke {} takes it back.",
+                  flags.uses.value_or(1) == 1 ? "one machine" : fmt::format("{} machines", *flags.uses),
+                  token->text_at("id")));
+  const Value value = {{"command", line}, {"service", url}, {"token", token->text_at("id")}};
+  return print(context, value, line, line + "\n");
+}
+
+void add_join_command(Command& node, Context& context) {
+  auto flags = std::make_shared<JoinFlags>();
+  node.verb("join-command", "Print the line that joins another machine",
+            "slipway node join-command --pool rack")
+      .text("--pool POOL", flags->pool, "the pool to join (default: the only one)")
+      .number("--uses N", flags->uses, "how many machines it lets in (default 1)")
+      .runs([&context, flags] { return join_command(context, *flags); });
 }
 
 void add_start_logs(Command& node, Context& context) {
@@ -206,6 +250,7 @@ void add_run_agent(Command& node, Context& context) {
       .size("--memory SIZE", *memory, "how much memory to offer (default: all)")
       .text("--gpus LIST", *gpus, "indices of the GPUs to offer, like 0,2, or none (default: all)")
       .flag("--local", options->local, "started by the service on its own machine")
+      .text("--workspace NAME", options->workspace, "of a node that the service started (else: the token's)")
       .runs([&context, options, cores, memory, gpus]() -> Outcome<int> {
         const Outcome<void> chosen = read_gpus(*gpus, *options);
         if (!chosen) return give_up(chosen);
@@ -228,6 +273,32 @@ void add_contain(Command& node, Context& context) {
         if (options->rootfs.empty() == options->image.empty())
           return misuse("slipway node contain needs either --rootfs or --image");
         return context.programs().node_contain(*options);
+      });
+}
+
+void add_run_as(Command& node, Context& context) {
+  auto options = std::make_shared<NodeRunAsOptions>();
+  auto uid = std::make_shared<std::string>(), gid = std::make_shared<std::string>();
+  node.verb("run-as", "Becomes a command of another user; started by the keeper",
+            "slipway node run-as --uid 1001 --gid 1001 --attempt DIR --hide DIR -- python3 train.py")
+      .hidden()
+      .text("--uid NUMBER", *uid, "the user")
+      .text("--gid NUMBER", *gid, "its group")
+      .text("--attempt DIR", options->attempt, "the folder of the attempt")
+      .text("--hide DIR", options->data, "the data folder: hidden where ids cannot be changed")
+      .texts("--own DIR", options->own, "a folder that becomes the user's")
+      .texts("--given DIR", options->given, "likewise, with what is in it")
+      .rest("COMMAND", options->command, "the command and its arguments")
+      .runs([&context, options, uid, gid]() -> Outcome<int> {
+        const auto number = [](const std::string& text, std::uint32_t& id) {
+          const char* end = text.data() + text.size();
+          const auto [stop, error] = std::from_chars(text.data(), end, id);
+          return error == std::errc{} && stop == end && id > 0;
+        };
+        if (!number(*uid, options->uid) || !number(*gid, options->gid) || options->attempt.empty() ||
+            options->data.empty() || options->command.empty())
+          return misuse("slipway node run-as needs --uid, --gid, --attempt, --hide and a command");
+        return context.programs().node_run_as(*options);
       });
 }
 
@@ -298,6 +369,7 @@ void add_node(CommandTree& tree, Context& context) {
   Command node = tree.add("node", "Nodes: look at, drain, evict, reset, join", "slipway node list");
   auto pool = std::make_shared<std::string>();
   node.verb("list", "List the nodes", "slipway node list --pool lab")
+      .lists()
       .text("--pool POOL", *pool, "only those of this pool")
       .runs([&context, pool] { return list(context, *pool); });
   auto name = std::make_shared<std::string>();
@@ -312,9 +384,11 @@ void add_node(CommandTree& tree, Context& context) {
   add_change(node, context, "reset", "Run a node's start task again");
   add_remove(node, context);
   add_start_logs(node, context);
+  add_join_command(node, context);
   add_run_agent(node, context);
   add_keep(node, context);
   add_contain(node, context);
+  add_run_as(node, context);
   add_sync_datastore(node, context);
   add_starts(node, context);
 }

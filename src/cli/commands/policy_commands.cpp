@@ -97,6 +97,7 @@ void add_policy(Command& pool, Context& context) {
 void add_queue(CommandTree& tree, Context& context) {
   auto pool = std::make_shared<std::string>();
   tree.add("queue", "What waits, in order, and why", "slipway queue --pool lab")
+      .lists()
       .text("--pool POOL", *pool, "only what waits in this pool")
       .runs([&context, pool] {
         const auto needs = [](const Value& line) {
@@ -106,19 +107,16 @@ void add_queue(CommandTree& tree, Context& context) {
           if (each.count_at("gpus") > 0) text += fmt::format(", {} GPU", each.count_at("gpus"));
           return line.count_at("nodes") > 1 ? fmt::format("{} x {}", line.count_at("nodes"), text) : text;
         };
-        return print_list(context, {.target = with_query(resource({"queue"}), {{"pool", *pool}}),
-                                    .columns = {number_column("POSITION", "place"),
-                                                column("POOL", "pool"),
-                                                column("JOB", "job"),
-                                                column("NAME", "name"),
-                                                column("USER", "user"),
-                                                number_column("PRIORITY", "priority"),
-                                                number_column("TASKS", "tasks"),
-                                                {{"NEEDS"}, needs},
-                                                age_column(context, "WAITS", "since"),
-                                                column("REASON", "reason")},
-                                    .id = "job",
-                                    .empty = "nothing waits"});
+        return print_list(
+            context,
+            {.target = with_query(resource({"queue"}), {{"pool", *pool}}),
+             .columns = {drop(7, number_column("POSITION", "place")), drop(3, column("POOL", "pool")),
+                         column("JOB", "job"), drop(2, column("NAME", "name")),
+                         drop(6, column("USER", "user")), drop(1, number_column("PRIORITY", "priority")),
+                         drop(4, number_column("TASKS", "tasks")), drop(5, {{"NEEDS"}, needs}),
+                         drop(8, age_column(context, "WAITS", "since")), column("REASON", "reason")},
+             .id = "job",
+             .empty = "nothing waits"});
       });
 }
 

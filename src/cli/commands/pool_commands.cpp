@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/submit.h"
 #include "wire/records.h"
 
 namespace slipway::cli {
@@ -17,7 +18,8 @@ struct PoolOptions {
   std::optional<std::uint32_t> gpus_per_node;
   std::string cpu_limit, on_lease_loss, provisioner, fill, deallocation, start_task, evict_every;
   std::optional<std::uint32_t> evict_seed;
-  bool overcommit = false;
+  std::vector<std::string> tags;
+  bool overcommit = false, if_missing = false;
   bool start_no_wait = false;
   std::optional<Duration> lease, lost_after, idle_timeout, notice, start_timeout, resize_timeout;
 };
@@ -94,11 +96,13 @@ std::string describe(const Context& context, const Value& pool) {
                                       evictions.text_at("spread"))},
       {"notice", fmt::format("{} s before an evicted node goes", pool.text_at("notice"))},
       {"overcommit", pool.is_true_at("overcommit") ? "yes: the nodes may have more than the machine" : "no"},
-      {"lease", pool.text_at("on_lease_loss") == "keep"
-                    ? fmt::format("{} s; tasks are kept for {} s", pool.text_at("lease"), pool.text_at("lost_after"))
-                    : fmt::format("{} s; then tasks are stopped", pool.text_at("lease"))},
+      {"lease",
+       pool.text_at("on_lease_loss") == "keep"
+           ? fmt::format("{} s; tasks are kept for {} s", pool.text_at("lease"), pool.text_at("lost_after"))
+           : fmt::format("{} s; then tasks are stopped", pool.text_at("lease"))},
       {"created", ago(context, pool.time_at("created_at"))},
       {"sharing", describe_policy(pool.at("policy"))},
+      {"tags", tags_text(pool)},
       {"notes", joined(pool.items_at("notes"), "\n")},
   });
 }
@@ -193,13 +197,40 @@ Outcome<Fields> fields_of(const PoolOptions& options) {
   return body;
 }
 
+// The tags there are with those given; NAME= takes one away.
+Outcome<std::string> tags_json(Value tags, const std::vector<std::string>& given) {
+  if (!tags.is_map()) tags = Value::map();
+  for (const std::string& tag : given) {
+    const Outcome<std::pair<std::string, std::string>> parsed = parse_assignment("--tag", tag);
+    if (!parsed) return give_up(parsed);
+    if (parsed->second.empty())
+      tags.erase(parsed->first);
+    else
+      tags[parsed->first] = parsed->second;
+  }
+  return wire::format_json(tags);
+}
+
 Outcome<int> create(Context& context, const PoolOptions& options) {
   Outcome<Fields> body = fields_of(options);
   if (!body) return give_up(body);
   body->insert(body->begin(), {"name", wire::quote(options.name)});
   // Without a number of nodes a pool has none.
   if (!options.nodes && !options.dedicated && !options.max) body->emplace_back("dedicated", "0");
-  return show(context, context.service().send("POST", resource({"pools"}), wire::format_object(*body)));
+  if (!options.tags.empty()) {
+    const Outcome<std::string> tags = tags_json(Value::map(), options.tags);
+    if (!tags) return give_up(tags);
+    body->emplace_back("tags", *tags);
+  }
+  Outcome<Value> made = context.service().send("POST", resource({"pools"}), wire::format_object(*body));
+  if (!made && made.error().status == 409 && options.if_missing) {
+    Outcome<Value> known = context.service().get(resource({"pools", options.name}));
+    if (known) {
+      context.say(fmt::format("pool {} exists already", options.name));
+      made = std::move(known);
+    }
+  }
+  return show(context, std::move(made));
 }
 
 Outcome<int> resize(Context& context, const PoolOptions& options, bool stop) {
@@ -216,8 +247,15 @@ Outcome<int> resize(Context& context, const PoolOptions& options, bool stop) {
 }
 
 Outcome<int> set(Context& context, const PoolOptions& options) {
-  const Outcome<Fields> body = fields_of(options);
+  Outcome<Fields> body = fields_of(options);
   if (!body) return give_up(body);
+  if (!options.tags.empty()) {
+    const Outcome<Value> pool = context.service().get(resource({"pools", options.name}));
+    if (!pool) return give_up(pool);
+    const Outcome<std::string> tags = tags_json(pool->at("tags"), options.tags);
+    if (!tags) return give_up(tags);
+    body->emplace_back("tags", *tags);
+  }
   if (body->empty()) return misuse("slipway pool set needs something to change", "slipway pool set --help");
   return show(context,
               context.service().send("PATCH", resource({"pools", options.name}), wire::format_object(*body)));
@@ -241,9 +279,9 @@ Outcome<int> history(Context& context, const std::string& name) {
   return print_list(context,
                     {.target = resource({"pools", name, "history"}),
                      .columns = {{{"TIME"}, [](const Value& moment) { return time_text(moment, "time"); }},
-                                 {{"TARGET", true}, counts("target")},
-                                 {{"NODES", true}, counts("present")},
-                                 {{"STATES"}, states},
+                                 drop(3, {{"TARGET", true}, counts("target")}),
+                                 drop(2, {{"NODES", true}, counts("present")}),
+                                 drop(1, {{"STATES"}, states}),
                                  column("REASON", "reason")},
                      .empty = "nothing has happened to this pool yet"});
 }
@@ -265,16 +303,20 @@ Outcome<int> list(Context& context) {
   return print_list(
       context,
       {.target = resource({"pools"}),
-       .columns = {column("POOL", "name"),
-                   column("PROVISIONER", "provisioner"),
-                   {{"NODES", true}, nodes("target")},
-                   {{"IDLE", true}, nodes("idle")},
-                   {{"BUSY", true}, nodes("busy")},
-                   {{"LOST", true}, nodes("lost")},
-                   number_column("CORES", "cores_per_node"),
-                   {{"MEMORY", true},
-                    [](const Value& pool) { return format_bytes(pool.count_at("memory_per_node")); }},
-                   age_column(context, "AGE", "created_at")},
+       .columns =
+           {column("POOL", "name"),
+            drop(2, column("PROVISIONER", "provisioner")),
+            {{"NODES", true}, nodes("target")},
+            {{"IDLE", true}, nodes("idle")},
+            {{"BUSY", true}, nodes("busy")},
+            drop(4, {{"LOST", true}, nodes("lost")}),
+            drop(5, number_column("CORES", "cores_per_node")),
+            drop(3, {{"MEMORY", true},
+                     [](const Value& pool) { return format_bytes(pool.count_at("memory_per_node")); }}),
+            drop(1, wide(number_column("GPUS", "gpus_per_node"))),
+            drop(6, {{"DEFAULT"},
+                     [](const Value& pool) { return std::string(pool.is_true_at("default") ? "yes" : ""); }}),
+            age_column(context, "AGE", "created_at")},
        .empty = "there are no pools; slipway pool create lab --nodes 2 makes one"});
 }
 
@@ -295,12 +337,14 @@ void add_settings(Command& verb, PoolOptions& options) {
                 "between the notice and the end of an eviction (default 30s)")
       .text("--evict-every TIME", options.evict_every,
             "take a low-priority node away now and then, like 20s±10s")
+      .texts("--tag NAME=VALUE", options.tags, "a tag; NAME= takes it away (repeatable)")
       .number("--evict-seed N", options.evict_seed, "which nodes and when (default 1)")
       .duration("--lease TIME", options.lease,
                 "how long tasks of a joined node run without contact to the service (default 5s)")
       .word("--on-lease-loss WORD", options.on_lease_loss, {"stop", "keep"},
             "then stop them and start them elsewhere, or keep them and wait (default stop)")
-      .duration("--lost-after TIME", options.lost_after, "with keep: how long the service waits (default 60s)");
+      .duration("--lost-after TIME", options.lost_after,
+                "with keep: how long the service waits (default 60s)");
 }
 
 void add_create(Command& pool, Context& context) {
@@ -325,9 +369,40 @@ void add_create(Command& pool, Context& context) {
             "whether tasks are held to the cores they ask for (default on)")
       .word("--provisioner NAME", options->provisioner, {"local", "none"},
             "local: nodes on the service's machine; none: they join by slipway node run")
-      .flag("--overcommit", options->overcommit, "allow more than the machine has");
+      .flag("--overcommit", options->overcommit, "allow more than the machine has")
+      .flag("--if-missing", options->if_missing, "when there is a pool of that name, leave it as it is");
   add_settings(create_verb, *options);
   create_verb.runs([&context, options] { return create(context, *options); });
+}
+
+Outcome<int> show_default(Context& context) {
+  std::optional<Value> found;
+  const Outcome<void> listed =
+      context.service().pages(resource({"pools"}), [&](const std::vector<Value>& pools) {
+        for (const Value& one : pools)
+          if (one.is_true_at("default")) found = one;
+        return !found;
+      });
+  if (!listed) return give_up(listed);
+  if (!found) return refuse("there are no pools", {}, "slipway pool create lab --nodes 2");
+  return print(context, *found, found->text_at("name"), found->text_at("name") + "\n");
+}
+
+Outcome<int> set_default(Context& context, const std::string& name) {
+  if (name.empty()) return show_default(context);
+  const Outcome<Value> changed =
+      context.service().send("PATCH", resource({"pools", name}), R"({"default":true})");
+  if (!changed) return give_up(changed);
+  return print(context, *changed, name, fmt::format("jobs that name no pool run in {}\n", name));
+}
+
+void add_default(Command& pool, Context& context) {
+  auto name = std::make_shared<std::string>();
+  pool.verb("default", "Choose or show the pool of jobs that name none", "slipway pool default lab")
+      .argument("POOL", *name,
+                "the pool (default: show which it is; without a choice the first that was made)",
+                Need::optional)
+      .runs([&context, name] { return set_default(context, *name); });
 }
 
 void add_resize(Command& pool, Context& context) {
@@ -372,18 +447,20 @@ void add_delete(Command& pool, Context& context) {
 void add_pool(CommandTree& tree, Context& context) {
   Command pool = tree.add("pool", "Pools of nodes: make, look at, resize, delete", "slipway pool list");
   add_create(pool, context);
-  pool.verb("list", "List the pools", "slipway pool list").runs([&context] { return list(context); });
+  pool.verb("list", "List the pools", "slipway pool list").lists().runs([&context] { return list(context); });
   auto name = std::make_shared<std::string>();
   pool.verb("show", "Show one pool", "slipway pool show lab")
       .argument("POOL", *name, "the pool")
       .runs([&context, name] {
         return show(context, context.service().get(resource({"pools", *name})));
       });
+  add_default(pool, context);
   add_resize(pool, context);
   add_set(pool, context);
   add_autoscale(pool, context);
   auto past = std::make_shared<std::string>();
   pool.verb("history", "What a pool should have had, what it had, and why", "slipway pool history lab")
+      .lists()
       .argument("POOL", *past, "the pool")
       .runs([&context, past] { return history(context, *past); });
   add_policy(pool, context);

@@ -77,8 +77,9 @@ Outcome<bool> runs_here(Service& service, const std::string& name) {
   });
   if (!listed) return give_up(listed);
   if (pools.empty()) return is_on_loopback(service.url());  // the service makes pool local for it
-  if (pools.size() > 1) return true;                        // the service refuses it and lists the pools
-  return is_all_here(service, pools.front());
+  const auto chosen =
+      std::find_if(pools.begin(), pools.end(), [](const Value& pool) { return pool.is_true_at("default"); });
+  return is_all_here(service, chosen == pools.end() ? pools.front() : *chosen);
 }
 
 Outcome<std::string> choose_workdir(Context& context, const RunOptions& options) {
@@ -175,7 +176,7 @@ void add_run(CommandTree& tree, Context& context) {
   tree.add("run", "Run a command on a pool, show its output, and exit as it does",
            "slipway run --nodes 2 -e GREETING=hello -- python3 train.py --epochs 3")
       .rest("-- CMD ARG...", options->command, "the command and its arguments")
-      .text("--pool POOL", options->pool, "where to run (default: the only pool)")
+      .text("--pool POOL", options->pool, "where to run (default: the default pool)")
       .number("--nodes N", options->nodes, "how many nodes, each with one process (default 1)")
       .decimal("--cores N", options->cores, "cores for each process (default 1)")
       .size("--memory SIZE", options->memory, "memory for each process (default: no limit)")

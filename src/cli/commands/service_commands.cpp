@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -10,15 +11,28 @@
 
 #include "base/file.h"
 #include "cli/commands/commands.h"
+#include "domain/run_as.h"
 #include "wire/records.h"
 
 namespace slipway::cli {
 namespace {
 
 struct UpFlags {
+  bool tls = false;
+  std::string tls_cert, tls_key;
   std::string listen = "127.0.0.1:8470";
   bool detach = false;
   bool insecure = false;
+  std::vector<std::string> datastore_roots;
+  bool new_secret_key = false;
+  std::vector<std::string> run_as;
+  std::string run_as_file;
+  bool trust_members = false;
+  bool audit_reads = false;
+  bool is_new = false;
+  bool accepts_loss = false;
+  std::string backup_folder;
+  std::optional<std::uint32_t> backups_kept;
 };
 
 struct DownFlags {
@@ -26,13 +40,63 @@ struct DownFlags {
   std::optional<Duration> timeout;
 };
 
+Outcome<std::vector<std::string>> run_as_rules(const UpFlags& flags) {
+  std::vector<std::string> rules = flags.run_as;
+  if (!flags.run_as_file.empty()) {
+    const Result<std::string> text = read_file(flags.run_as_file);
+    if (!text) return give_up(text);
+    for (std::size_t begin = 0; begin < text->size();) {
+      const std::size_t end = std::min(text->find('\n', begin), text->size());
+      rules.push_back(text->substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  if (const auto parsed = RunAsRules::parse(rules); !parsed) return give_up(parsed);
+  return rules;
+}
+
 Outcome<int> up(Context& context, const UpFlags& flags) {
   // The service may change its folder or be started again from another one.
   std::error_code error;
   const std::filesystem::path data = std::filesystem::absolute(data_folder(context.settings()), error);
   if (error) return refuse("the current folder is gone", error.message(), "cd to one that exists");
-  return context.programs().up(
-      {data.lexically_normal().string(), flags.listen, flags.detach, flags.insecure});
+  if (flags.is_new && flags.accepts_loss)
+    return misuse("--new and --accept-loss exclude each other",
+                  "--new begins anew; --accept-loss goes on with what is there");
+  const std::string backups =
+      flags.backup_folder.empty()
+          ? std::string()
+          : std::filesystem::absolute(flags.backup_folder, error).lexically_normal().string();
+  const Outcome<std::vector<std::string>> run_as = run_as_rules(flags);
+  if (!run_as) return give_up(run_as);
+  std::vector<std::string> roots;
+  for (const std::string& root : flags.datastore_roots) {
+    roots.push_back(std::filesystem::absolute(root, error).lexically_normal().string());
+    if (!std::filesystem::is_directory(roots.back(), error))
+      return refuse(fmt::format("--datastore-root {} is not a folder", root),
+                    error ? error.message() : "datastores are to lie in it", "make it, or mount it, first");
+  }
+  return context.programs().up({data.lexically_normal().string(), flags.listen, flags.detach, flags.insecure,
+                                std::move(roots), flags.new_secret_key, *run_as, flags.trust_members,
+                                flags.audit_reads, flags.is_new, flags.accepts_loss, backups,
+                                std::max(1u, flags.backups_kept.value_or(7))});
+}
+
+// What was said of TLS goes with the address.
+Outcome<void> listen_with_tls(UpFlags& flags) {
+  if (flags.tls_cert.empty() != flags.tls_key.empty())
+    return misuse("--tls-cert and --tls-key go together", "give the files of a certificate and of its key");
+  if (!flags.tls && flags.tls_cert.empty()) return {};
+  if (flags.insecure)
+    return misuse("--insecure is without TLS", "leave it out, or leave out --tls and --tls-cert");
+  const auto absolute = [](const std::string& file) {
+    std::error_code error;
+    return net::percent_encode(std::filesystem::absolute(file, error).lexically_normal().string());
+  };
+  flags.listen = "https://" + flags.listen;
+  if (!flags.tls_cert.empty())
+    flags.listen += fmt::format("?cert={}&key={}", absolute(flags.tls_cert), absolute(flags.tls_key));
+  return {};
 }
 
 std::string counts(const Value& states) {
@@ -114,9 +178,33 @@ void add_up(CommandTree& tree, Context& context) {
   auto flags = std::make_shared<UpFlags>();
   tree.add("up", "Start the service", "slipway up --detach")
       .text("--listen ADDRESS", flags->listen, "where to listen (default 127.0.0.1:8470)")
+      .flag("--tls", flags->tls, "TLS also where only this machine is listened to")
+      .text("--tls-cert FILE", flags->tls_cert,
+            "a certificate of your own with its issuers, PEM (default: one is made)")
+      .text("--tls-key FILE", flags->tls_key,
+            "its key, PEM; both are read again when they change, and at SIGHUP")
       .flag("-d,--detach", flags->detach, "return once it accepts requests")
+      .texts("--datastore-root FOLDER", flags->datastore_roots,
+             "a folder that admins may make datastores in, with datastore create --path (may be repeated)")
+      .texts("--run-as USER=UID:GID", flags->run_as,
+             "the jobs of this user run as that user of the machine; also WORKSPACE/USER, WORKSPACE/ and * "
+             "(may be repeated)")
+      .text("--run-as-file FILE", flags->run_as_file, "such rules, one a line")
+      .flag("--trust-members", flags->trust_members,
+            "give out tokens of other users without --run-as: their jobs can read all that the service can")
+      .flag("--audit-reads", flags->audit_reads, "keep in the audit log what was read, too")
+      .flag("--new-secret-key", flags->new_secret_key,
+            "seal and sign with a new key from now on; what older keys sealed is still opened")
       .flag("--insecure", flags->insecure, "allow listening beyond this machine without TLS")
-      .runs([&context, flags] { return up(context, *flags); });
+      .text("--backup-dir DIR", flags->backup_folder, "back the database up into this folder every night")
+      .number("--backup-keep N", flags->backups_kept, "how many backups to keep (default 7)")
+      .flag("--new", flags->is_new, "begin anew in a folder whose database is gone")
+      .flag("--accept-loss", flags->accepts_loss, "go on with a database that has lost turns")
+      .runs([&context, flags]() -> Outcome<int> {
+        const Outcome<void> chosen = listen_with_tls(*flags);
+        if (!chosen) return give_up(chosen);
+        return up(context, *flags);
+      });
 }
 
 void add_down(CommandTree& tree, Context& context) {

@@ -130,13 +130,20 @@ std::string how_to_resume(const std::string& job) {
       job);
 }
 
+Outcome<std::pair<std::string, std::string>> parse_assignment(const std::string& flag,
+                                                              const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return misuse(fmt::format("{} {}: it should be NAME=VALUE", flag, text), flag + " LEARNING_RATE=0.1");
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
 Outcome<Environment> parse_environment(const std::vector<std::string>& settings) {
   Environment environment;
   for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return misuse(fmt::format("-e {}: it should be NAME=VALUE", setting), "-e LEARNING_RATE=0.1");
-    environment[setting.substr(0, equals)] = setting.substr(equals + 1);
+    Outcome<std::pair<std::string, std::string>> parsed = parse_assignment("-e", setting);
+    if (!parsed) return give_up(parsed);
+    environment[std::move(parsed->first)] = std::move(parsed->second);
   }
   return environment;
 }
@@ -174,6 +181,14 @@ Outcome<int> wait_for_jobs(Context& context, const std::vector<std::string>& job
     if (!ended) return give_up(ended);
   }
   return print_ends(context, watched);
+}
+
+std::string tags_text(const Value& tagged) {
+  std::string text;
+  for (const auto& [name, value] : tagged.at("tags").fields)
+    if (!name.starts_with("batchai."))
+      text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, value.scalar());
+  return text;
 }
 
 }  // namespace slipway::cli

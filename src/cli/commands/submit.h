@@ -18,10 +18,16 @@ Outcome<Value> submit(Context& context, JobSpec spec, const std::string& source_
 Outcome<int> wait_for_jobs(Context& context, const std::vector<std::string>& jobs,
                            std::optional<Duration> timeout);
 
+// NAME=VALUE as `flag` takes it.
+Outcome<std::pair<std::string, std::string>> parse_assignment(const std::string& flag,
+                                                              const std::string& text);
 // From NAME=VALUE each, as -e takes them.
 Outcome<Environment> parse_environment(const std::vector<std::string>& settings);
 
 // "job_1 keeps running …" with the commands to watch or end it, for Ctrl-C.
 std::string how_to_resume(const std::string& job);
+
+// team=vision, stage=test: the tags of a job or pool, without those of compatibility APIs.
+std::string tags_text(const Value& tagged);
 
 }  // namespace slipway::cli

@@ -55,17 +55,17 @@ Outcome<int> show(Context& context, const std::string& text) {
   });
 }
 
-Outcome<int> list(Context& context, const std::string& job, const std::string& state) {
+Outcome<int> list(Context& context, const std::string& text, const std::string& state) {
+  const Outcome<TaskPath> path = parse_task_path(text);
+  if (!path) return give_up(path);
+  const std::string& job = path->job;
   const auto nodes = [](const Value& task) { return joined(task.items_at("nodes"), " "); };
-  return print_list(context, {.target = with_query(resource({"jobs", job, "tasks"}), {{"state", state}}),
-                              .columns = {column("TASK", "name"),
-                                          state_column(),
-                                          number_column("ATTEMPTS", "attempts"),
-                                          {{"RESULT"}, end_of},
-                                          {{"NODES"}, nodes},
-                                          column("REASON", "reason")},
-                              .empty = state.empty() ? job + " has no tasks"
-                                                     : fmt::format("no task of {} is {}", job, state)});
+  return print_list(
+      context,
+      {.target = with_query(resource({"jobs", job, "tasks"}), {{"state", state}, {"name", path->task}}),
+       .columns = {column("TASK", "name"), state_column(), drop(1, number_column("ATTEMPTS", "attempts")),
+                   drop(3, {{"RESULT"}, end_of}), drop(2, {{"NODES"}, nodes}), column("REASON", "reason")},
+       .empty = state.empty() ? job + " has no tasks" : fmt::format("no task of {} is {}", job, state)});
 }
 
 }  // namespace
@@ -76,7 +76,8 @@ void add_task(CommandTree& tree, Context& context) {
   auto job = std::make_shared<std::string>();
   auto state = std::make_shared<std::string>();
   task.verb("list", "List the tasks of a job", "slipway task list job_1 --state failed")
-      .argument("JOB", *job, "id or name")
+      .lists()
+      .argument("JOB[/ARRAY]", *job, "the job, by id or name; only the tasks of one array of it")
       .word("--state STATE", *state,
             {"waiting", "queued", "starting", "running", "stopping", "succeeded", "failed", "cancelled",
              "skipped"},

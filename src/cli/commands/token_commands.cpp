@@ -11,12 +11,15 @@ struct CreateOptions {
   std::string name;
   std::string role = "member";
   std::string to;
+  std::optional<std::uint32_t> uses;
 };
 
 Outcome<int> create(Context& context, const CreateOptions& options) {
-  const std::string body =
-      wire::format_object({{"name", wire::quote(options.name)}, {"role", wire::quote(options.role)}});
-  const Outcome<Value> token = context.service().send("POST", resource({"tokens"}), body);
+  std::vector<std::pair<std::string, std::string>> body{{"name", wire::quote(options.name)},
+                                                        {"role", wire::quote(options.role)}};
+  if (options.uses) body.emplace_back("uses", std::to_string(*options.uses));
+  const Outcome<Value> token =
+      context.service().send("POST", resource({"tokens"}), wire::format_object(body));
   if (!token) return give_up(token);
   const std::string secret = token->text_at("token");
   if (!options.to.empty()) {
@@ -47,7 +50,9 @@ Outcome<int> list(Context& context) {
   return print_list(context,
                     {.target = resource({"tokens"}),
                      .columns = {column("TOKEN", "id"), column("NAME", "name"), column("ROLE", "role"),
-                                 column("WORKSPACE", "workspace"), age_column(context, "AGE", "created_at")},
+                                 drop(1, column("WORKSPACE", "workspace")), drop(3, column("NODE", "node")),
+                                 drop(2, column("USES", "uses_left")), drop(4, column("BY", "author")),
+                                 age_column(context, "AGE", "created_at")},
                      .id = "id",
                      .empty = "there are no tokens"});
 }
@@ -61,12 +66,16 @@ void add_token(CommandTree& tree, Context& context) {
       .argument("NAME", options->name, "the user or node that uses it")
       .word("--role ROLE", options->role, {"admin", "member", "viewer", "node"},
             "admin, member (default), viewer, or node (a machine that joins)")
+      .number("--uses N", options->uses, "how many machines a node token lets in (default 1)")
       .text("--to FILE", options->to, "write it there, readable by you alone, instead of printing it")
       .runs([&context, options] { return create(context, *options); });
-  token.verb("list", "List the tokens", "slipway token list").runs([&context] { return list(context); });
+  token.verb("list", "List the tokens", "slipway token list").lists().runs([&context] {
+    return list(context);
+  });
   auto id = std::make_shared<std::string>();
   auto yes = std::make_shared<bool>(false);
   token.verb("revoke", "Revoke a token", "slipway token revoke tok_3f2a --yes")
+      .alias("delete")
       .argument("TOKEN", *id, "its id")
       .flag("-y,--yes", *yes, "do not ask")
       .runs([&context, id, yes] { return revoke(context, *id, *yes); });

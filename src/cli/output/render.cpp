@@ -46,7 +46,10 @@ RenderOptions render_options(int fd) {
   RenderOptions options;
   if (!is_terminal(fd)) return options;
   winsize size{};
-  if (::ioctl(fd, TIOCGWINSZ, &size) == 0) options.width = size.ws_col;
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0) {
+    options.width = size.ws_col;
+    options.height = size.ws_row;
+  }
   const char* no_colour = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   options.colour = (no_colour == nullptr || *no_colour == '\0') && terminal != nullptr &&
@@ -69,7 +72,7 @@ std::string paint_state(std::string_view state, bool colour) {
 }
 
 Table::Table(std::vector<Column> columns, RenderOptions options)
-    : columns_(std::move(columns)), options_(options) {
+    : columns_(std::move(columns)), dropped_(columns_.size()), options_(options) {
   for (const Column& column : columns_) widths_.push_back(width_of(column.title));
 }
 
@@ -82,10 +85,30 @@ void Table::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
+void Table::drop_columns() {
+  if (options_.width == 0) return;
+  const auto needed = [&] {
+    std::size_t sum = std::min(widths_.back(), last_column_least);
+    for (std::size_t i = 0; i + 1 < columns_.size(); ++i)
+      if (!dropped_[i]) sum += widths_[i] + 2;
+    return sum;
+  };
+  while (needed() > options_.width) {
+    std::size_t next = columns_.size();
+    for (std::size_t i = 0; i + 1 < columns_.size(); ++i)
+      if (columns_[i].drop > 0 && !dropped_[i] &&
+          (next == columns_.size() || columns_[i].drop < columns_[next].drop))
+        next = i;
+    if (next == columns_.size()) return;
+    dropped_[next] = true;
+  }
+}
+
 std::string Table::line(const std::vector<std::string>& cells, bool colour) const {
   std::string text;
   std::size_t used = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (dropped_[i]) continue;
     const bool last = i + 1 == cells.size();
     // Only the last column, which holds the longest texts, gives way to a narrow terminal.
     const std::size_t left = options_.width > used + 8 ? options_.width - used : 8;
@@ -101,6 +124,8 @@ std::string Table::line(const std::vector<std::string>& cells, bool colour) cons
 
 std::string Table::format() {
   std::string text;
+  if (columns_.empty()) return text;
+  if (!std::exchange(is_fitted_, true)) drop_columns();
   if (!std::exchange(header_done_, true)) {
     std::vector<std::string> titles;
     for (const Column& column : columns_) titles.push_back(column.title);

@@ -31,6 +31,29 @@ TEST(Table, CropsTheLastColumnOnATerminalOnly) {
   EXPECT_EQ(plain.format(), "A  TEXT\n1  a text that is longer than the line\n");
 }
 
+TEST(Table, DropsColumnsInTheirOrderOnNarrowTerminals) {
+  struct Row {
+    std::size_t width;
+    const char* header;
+  };
+  for (const Row& row :
+       {Row{0, "JOB    POOL  RAN   REASON\n"}, Row{80, "JOB    POOL  RAN   REASON\n"},
+        Row{45, "JOB    POOL  REASON\n"}, Row{36, "JOB    REASON\n"}, Row{20, "JOB    REASON\n"}}) {
+    SCOPED_TRACE(row.width);
+    Table table({{"JOB"}, {.title = "POOL", .drop = 2}, {.title = "RAN", .drop = 1}, {"REASON"}},
+                {.width = row.width});
+    table.add({"job_1", "lab", "12 s", "a reason that is far too long for a narrow terminal"});
+    const std::string text = table.format();
+    EXPECT_TRUE(text.starts_with(row.header)) << text;
+    for (std::size_t begin = 0; row.width > 0 && begin < text.size(); begin = text.find('\n', begin) + 1) {
+      EXPECT_LE(text.find('\n', begin) - begin, row.width + 2) << text;  // '…' is three bytes
+    }
+    table.add({"job_1", "a pool with a longer name", "12 s", "x"});
+    EXPECT_EQ(table.format().find("a pool") != std::string::npos, text.find("POOL") != std::string::npos)
+        << "decided with the first page";
+  }
+}
+
 TEST(Table, StatesAreColouredOnRequest) {
   Table table({{"STATE", false, true}, {"X"}}, {.colour = true});
   table.add({"failed", "1"});

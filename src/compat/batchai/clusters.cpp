@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "compat/batchai/adopt.h"
 #include "compat/batchai/layout.h"
 #include "compat/batchai/service.h"
 #include "compat/batchai/translate.h"
@@ -44,7 +45,7 @@ Answer<Reply> change_cluster(Registry& registry, const ResourceId& resource, con
   tags[tag::body] = format(body);
   PoolRequest request = translate_scale(body, known->pool.target);
   request.tags = std::move(tags);
-  auto view = resize(registry, known->pool.name, request);
+  auto view = resize(registry, known->pool.name, adopted_change(known->pool, std::move(request)));
   if (!view) return refuse(to_cloud_error(view.error()));
   return Reply{200, registry.show(*view), {}};
 }
@@ -61,7 +62,7 @@ Answer<Reply> Service::put_cluster(Registry& registry, const Asked& asked, const
     return refuse(is_being_deleted(Noun::workspace, resource.workspace));
   if (const auto known = registry.cluster(resource)) {
     if (known->pool.deleting) return refuse(is_being_deleted(Noun::cluster, resource.name));
-    if (known->pool.tags.at(tag::print) == context_.sealer.sign("body:" + format(body)))
+    if (context_.sealer.is_signature(known->pool.tags.at(tag::print), "body:" + format(body)))
       return Reply{200, registry.show(*known), Operation::Kind::create};
     return refuse(
         409, "ClusterAlreadyExists",
@@ -79,6 +80,12 @@ Answer<Reply> Service::put_cluster(Registry& registry, const Asked& asked, const
                                context_.sealer};
   auto request = translate_cluster(body, context);
   if (!request) return refuse(request.error());
+  if (const auto there = pool_of_size(registry.source().pools(), text_at(body, "properties.vmSize"))) {
+    auto taken = adopt(registry, *there, *request);
+    if (!taken) return refuse(taken.error());
+    registry.make_datastores(taken->pool.mounts);
+    return Reply{200, registry.show(*taken), Operation::Kind::create};
+  }
   auto view = registry.controller().create_pool(registry.caller(), *request);
   if (!view) return refuse(to_cloud_error(view.error()));
   registry.make_datastores(view->pool.mounts);

@@ -23,10 +23,12 @@ Answer<Reply> shown(const Registry& registry, const JobRecord& job,
   return Reply{200, render_job(*view), work};
 }
 
-bool allows_host(const FolderRecord* workspace) {
-  if (!workspace) return false;
-  const auto found = workspace->tags.find(std::string(tag::user) + "slipway.containers");
-  return found != workspace->tags.end() && same_word(found->second, "host");
+std::string why_no_engine(const Error& refused, const ResourceId& cluster) {
+  return fmt::format(
+      "{}{}; or let its jobs run on the nodes themselves, where their packages have to be: slipway batchai "
+      "cluster update -g {} -w {} -n {} --containers host",
+      refused.what, refused.hint.empty() ? "" : "; " + refused.hint, cluster.group, cluster.workspace,
+      cluster.name);
 }
 
 Answer<Reply> terminate(Registry& registry, const ResourceId& resource) {
@@ -55,7 +57,7 @@ Answer<Reply> Service::put_job(Registry& registry, const Asked& asked, const Val
   auto known = registry.job(resource);
   if (!known) return refuse(known.error());
   if (*known) {
-    if ((*known)->tags.at(tag::print) == context_.sealer.sign("body:" + format(body)))
+    if (context_.sealer.is_signature((*known)->tags.at(tag::print), "body:" + format(body)))
       return shown(registry, **known, Operation::Kind::create);
     return refuse(
         409, "JobAlreadyExists",
@@ -83,16 +85,15 @@ Answer<Reply> Service::put_job(Registry& registry, const Asked& asked, const Val
   if (!submitted && !image.empty() && submitted.error().code == ErrorCode::invalid) {
     // Where it can be taken without its container, that no engine is there was what stood in the way.
     const Error why = submitted.error();
+    if (const FolderRecord* workspace = registry.folder(Noun::workspace, target->resource))
+      context.host = container_rule(workspace->tags, target->resource.name, image);
     context.on_host = true;
     auto on_host = translate_job(body, context);
     if (!on_host) return refuse(on_host.error());
-    const bool allowed =
-        options_.containers_on_host || allows_host(registry.folder(Noun::workspace, resource));
+    const bool allowed = options_.containers_on_host || context.host.on_host;
     submitted = controller.submit(
         registry.caller(),
-        allowed ? *on_host
-                : without_engine(*on_host, image, why.hint.empty() ? why.what : why.what + "; " + why.hint),
-        "");
+        allowed ? *on_host : without_engine(*on_host, image, why_no_engine(why, target->resource)), "");
   }
   if (!submitted) return refuse(to_cloud_error(submitted.error()));
   registry.make_datastores(spec->tasks.front().mounts);

@@ -1,6 +1,7 @@
 // The files a job left in its output directories: listed, and read by signed links.
 #include <fmt/format.h>
 
+#include "base/list_folder.h"
 #include "compat/batchai/layout.h"
 #include "compat/batchai/links.h"
 #include "compat/batchai/service.h"
@@ -125,30 +126,34 @@ void Service::list_outputs(const Asked& asked) {
         return finish(asked, Reply{200, object_value({{"value", list_value()}}), {}});
       const OutputSource outputs = open(asked.call.caller, found.location);
       const std::string path = join_path(outputs.path, inner);
-      outputs.source->list(path, [this, asked, inner, expiry, answer,
-                                  source = outputs.source](Result<std::vector<api::FileItem>> items) {
-        Page page;
-        if (items)  // one that is not there yet is empty
-          for (const api::FileItem& item : *items) {
-            const std::string name = item.path.substr(item.path.rfind('/') + 1);
-            if (item.kind != "file" && item.kind != "folder") continue;
-            page.items.push_back(
-                {name, [this, asked, inner, expiry, answer, item, name]() -> Answer<Value> {
-                   if (item.kind == "folder")
-                     return object_value({{"name", text_value(name)}, {"fileType", text_value("directory")}});
-                   const Link link{(*answer)->job.workspace, (*answer)->job.id, (*answer)->id,
-                                   join_path(inner, name)};
-                   return object_value(
-                       {{"name", text_value(name)},
-                        {"fileType", text_value("file")},
-                        {"downloadUrl", text_value(asked.base + sign_link(link, expiry, context_.sealer))},
-                        {"properties", object_value({{"lastModified", time_value(item.modified_at)},
-                                                     {"contentLength", number_value(static_cast<std::int64_t>(
-                                                                           item.size))}})}});
-                 }});
-          }
-        finish(asked, list(asked, std::move(page)));
-      });
+      outputs.source->list(
+          path, "", listed_by_name_max,
+          [this, asked, inner, expiry, answer, source = outputs.source](const Result<api::FilePage>& listed) {
+            Page page;
+            if (listed)  // one that is not there yet is empty
+              for (const api::FileItem& item : listed->items) {
+                const std::string name = item.path.substr(item.path.rfind('/') + 1);
+                if (item.kind != "file" && item.kind != "folder") continue;
+                page.items.push_back(
+                    {name, [this, asked, inner, expiry, answer, item, name]() -> Answer<Value> {
+                       if (item.kind == "folder")
+                         return object_value(
+                             {{"name", text_value(name)}, {"fileType", text_value("directory")}});
+                       const Link link{(*answer)->job.workspace, (*answer)->job.id, (*answer)->id,
+                                       join_path(inner, name)};
+                       return object_value(
+                           {{"name", text_value(name)},
+                            {"fileType", text_value("file")},
+                            {"downloadUrl",
+                             text_value(asked.base + sign_link(link, expiry, context_.sealer))},
+                            {"properties",
+                             object_value(
+                                 {{"lastModified", time_value(item.modified_at)},
+                                  {"contentLength", number_value(static_cast<std::int64_t>(item.size))}})}});
+                     }});
+              }
+            finish(asked, list(asked, std::move(page)));
+          });
     });
   };
   with_saved(asked.call.caller, find, refusal(asked.call));

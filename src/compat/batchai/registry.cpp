@@ -6,8 +6,10 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "compat/batchai/adopt.h"
 #include "compat/batchai/layout.h"
 #include "compat/batchai/translate.h"
+#include "control/permit.h"
 
 namespace slipway::batchai {
 namespace {
@@ -112,7 +114,7 @@ std::string Registry::free_pool_name(const ResourceId& resource) const {
 std::string Registry::free_datastore_name(const ResourceId& resource) const {
   const std::string name = valid_name(lower(fmt::format("nfs.{}.{}", resource.workspace, resource.name)));
   std::string tried = name;
-  for (int number = 2; controller().datastore(caller_, tried); ++number)
+  for (int number = 2; !controller().is_datastore_name_free(caller_, tried); ++number)
     tried = fmt::format("{}.{}", name, number);
   return tried;
 }
@@ -213,7 +215,71 @@ void Registry::drop_server(const FolderRecord& server) {
   controller().remove_folder(caller_, server.path);
 }
 
+Answer<bool> Registry::may_remove_jobs(const ResourceId& experiment) const {
+  const std::string key = key_of(Noun::experiment, experiment);
+  for (std::optional<JobId> after;;) {
+    auto jobs = controller().jobs_by_tag(caller_, tag::experiment, key, after, page);
+    if (!jobs) return refuse(to_cloud_error(jobs.error()));
+    for (const JobRecord& one : *jobs)
+      if (auto may =
+              control::permit(caller_, {Object::job, Verb::remove}, to_string(one.id), one.submitted_by);
+          !may)
+        return refuse(to_cloud_error(may.error()));
+    if (jobs->empty()) return true;
+    after = jobs->back().id;
+  }
+}
+
+// Asked of all of it before anything goes: a turn is not undone.
+Answer<bool> Registry::may_remove(Noun noun, const ResourceId& resource) const {
+  const auto checked = [](const Result<void>& may) -> Answer<bool> {
+    if (!may) return refuse(to_cloud_error(may.error()));
+    return true;
+  };
+  if (noun == Noun::cluster) {
+    const auto pool = cluster(resource);
+    if (pool && is_adopted(pool->pool))
+      return checked(control::permit(caller_, {Object::pool, Verb::update}, "pool " + pool->pool.name,
+                                     pool->pool.owner));
+    return checked(pool && !pool->pool.deleting ? controller().may_delete_pool(caller_, pool->pool.name)
+                                                : Result<void>());
+  }
+  if (noun == Noun::job) {
+    auto found = job(resource);
+    if (!found) return refuse(found.error());
+    return checked(*found ? control::permit(caller_, {Object::job, Verb::remove}, "job " + resource.name,
+                                            (*found)->submitted_by)
+                          : Result<void>());
+  }
+  if (const FolderRecord* of = folder(noun, resource)) {
+    const std::string what = fmt::format("{} {}", word_for(noun), of->path.substr(of->path.rfind('/') + 1));
+    if (auto may = checked(
+            control::permit(caller_, {Object::collection, Verb::remove}, what, tag_of(of->tags, tag::owner)));
+        !may)
+      return may;
+  }
+  if (noun == Noun::experiment) return may_remove_jobs(resource);
+  if (noun != Noun::workspace) return true;
+  const std::string under = folder_of(Noun::workspace, resource) + "/";
+  for (const Noun inner : {Noun::experiment, Noun::file_server})
+    for (const FolderRecord& one : folders(inner, under))
+      if (auto may = may_remove(inner, parse_resource_id(inner, tag_of(one.tags, tag::resource_id))); !may)
+        return may;
+  for (const PoolView& one : clusters(resource))
+    if (auto may = may_remove(Noun::cluster,
+                              parse_resource_id(Noun::cluster, tag_of(one.pool.tags, tag::resource_id)));
+        !may)
+      return may;
+  return true;
+}
+
 Answer<bool> Registry::remove(Noun noun, const ResourceId& resource) {
+  if (is_gone(noun, resource)) return false;
+  if (auto may = may_remove(noun, resource); !may) return may;
+  return remove_marking(noun, resource);
+}
+
+Answer<bool> Registry::remove_marking(Noun noun, const ResourceId& resource) {
   if (is_gone(noun, resource)) return false;
   if (is_deleting(noun, resource)) return true;
   switch (noun) {
@@ -226,9 +292,14 @@ Answer<bool> Registry::remove(Noun noun, const ResourceId& resource) {
       break;
     }
     case Noun::cluster:
-      if (const auto pool = cluster(resource); pool && !pool->pool.deleting)
+      if (const auto pool = cluster(resource); pool && is_adopted(pool->pool)) {
+        if (auto gone = let_go(*this, *pool); !gone) return gone;
+      } else if (pool && !pool->pool.deleting)
         if (auto ended = controller().delete_pool(caller_, pool->pool.name, true); !ended)
           return refuse(to_cloud_error(ended.error()));
+      if (const FolderRecord* in = folder(Noun::workspace, resource))
+        if (Tags tags = without_cluster(in->tags, resource.name); tags != in->tags)
+          controller().put_folder(caller_, in->path, std::move(tags));
       break;
     case Noun::experiment:
       if (auto jobs = remove_jobs(resource); !jobs) return jobs;
@@ -246,11 +317,11 @@ Answer<bool> Registry::remove(Noun noun, const ResourceId& resource) {
       const std::string under = folder_of(Noun::workspace, resource) + "/";
       for (const FolderRecord& one : folders(Noun::experiment, under)) {
         const ResourceId inner = parse_resource_id(Noun::experiment, tag_of(one.tags, tag::resource_id));
-        if (auto gone = remove(Noun::experiment, inner); !gone) return gone;
+        if (auto gone = remove_marking(Noun::experiment, inner); !gone) return gone;
       }
       for (const PoolView& one : clusters(resource)) {
         const ResourceId inner = parse_resource_id(Noun::cluster, tag_of(one.pool.tags, tag::resource_id));
-        if (auto gone = remove(Noun::cluster, inner); !gone) return gone;
+        if (auto gone = remove_marking(Noun::cluster, inner); !gone) return gone;
       }
     }
   }

@@ -45,7 +45,8 @@ class Registry {
 
   // Deleting: what has to go is marked, and goes step by step.
   bool is_deleting(Noun noun, const ResourceId& resource) const;
-  Answer<bool> remove(Noun noun, const ResourceId& resource);  // false: it is not there
+  // false: it is not there. All that is in it must be the caller's to delete.
+  Answer<bool> remove(Noun noun, const ResourceId& resource);
   // Takes what can be taken of what is marked; true while something is left.
   bool sweep();
   // Whether a resource, to be deleted, is gone.
@@ -57,6 +58,9 @@ class Registry {
 
  private:
   void mark(Noun noun, const ResourceId& resource);
+  Answer<bool> may_remove(Noun noun, const ResourceId& resource) const;
+  Answer<bool> may_remove_jobs(const ResourceId& experiment) const;
+  Answer<bool> remove_marking(Noun noun, const ResourceId& resource);
   Answer<bool> remove_jobs(const ResourceId& experiment);
   bool sweep_one(Noun noun, const ResourceId& resource);  // true: it is done
   void drop_server(const FolderRecord& server);

@@ -12,6 +12,7 @@ namespace slipway::batchai {
 // What a folder is tagged with.
 namespace tag {
 inline constexpr const char* location = "location";
+inline constexpr const char* owner = "owner";          // the user who made it
 inline constexpr const char* datastore = "datastore";  // of a file server
 inline constexpr const char* address = "address";      // likewise
 inline constexpr const char* user = "tag:";            // before the names of a workspace's own tags

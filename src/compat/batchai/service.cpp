@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "base/sha256.h"
+#include "compat/batchai/access.h"
 #include "compat/batchai/links.h"
 #include "compat/batchai/translate.h"
 
@@ -40,11 +41,6 @@ net::Response with_common_headers(net::Response response) {
   response.headers.emplace_back("Cache-Control", "no-cache");
   response.headers.emplace_back("request-id", new_uuid());
   return response;
-}
-
-bool only_looks(const Asked& asked) {
-  return asked.request().method == "GET" || asked.request().method == "HEAD" ||
-         asked.target.action.starts_with("list");
 }
 
 }  // namespace
@@ -92,7 +88,15 @@ Service::Service(api::CompatApiContext context, Options options)
 }
 
 bool Service::answers(std::string_view path) const { return is_ours(path) || is_link(path); }
-bool Service::is_open(std::string_view path) const { return is_link(path); }
+
+Access Service::access(const net::Request& head) const {
+  if (is_link(head.path)) return {Object::link, Verb::read};
+  const auto target = parse_path(head.path);
+  if (!target) return {Object::collection, Verb::read};  // there is no such thing, as handle() says
+  return access_of(*target, head.method);
+}
+
+std::vector<api::CompatRoute> Service::routes() const { return batchai::routes(); }
 
 net::Response Service::unauthorized() const {
   return with_common_headers(
@@ -101,6 +105,10 @@ net::Response Service::unauthorized() const {
                    "Authentication failed: send Authorization: Bearer TOKEN with a token of this service",
                    "",
                    {}}));
+}
+
+net::Response Service::denied(const Error& why) const {
+  return with_common_headers(response_of(to_cloud_error(why)));
 }
 
 void Service::send(const api::Call& call, net::Response response) const {
@@ -116,13 +124,6 @@ void Service::handle(const api::Call& call) {
   auto version = version_of(call.request());
   if (!version) return send(call, response_of(version.error()));
   const Asked asked{call, std::move(*target), base_of(call.request()), std::move(*version)};
-  if (call.role == Role::node || (call.role == Role::viewer && !only_looks(asked)))
-    return send(call, response_of({403,
-                                   "AuthorizationFailed",
-                                   fmt::format("a {} token may not do this; use one of a member or an admin",
-                                               to_string(call.role)),
-                                   "",
-                                   {}}));
   dispatch(asked);
 }
 

@@ -44,8 +44,10 @@ class Service final : public api::CompatApi {
   Service(api::CompatApiContext context, Options options);
 
   bool answers(std::string_view path) const override;
-  bool is_open(std::string_view path) const override;
+  Access access(const net::Request& head) const override;
+  std::vector<api::CompatRoute> routes() const override;
   net::Response unauthorized() const override;
+  net::Response denied(const Error& why) const override;
   void handle(const api::Call& call) override;
 
  private:
@@ -84,7 +86,7 @@ class Service final : public api::CompatApi {
   void operation(const Asked& asked);
   void wait_for(const Asked& asked, const Reply& reply, TimePoint until);
   void accept(const Asked& asked, Operation::Kind kind);
-  void sweep_soon(const control::Caller& caller);
+  void sweep_soon(const std::string& workspace);
   void sweep_all();
 
   // On a read thread: `work` and its rendering never keep the control thread or the network's waiting.

@@ -91,7 +91,13 @@ class Saved final : public Source {
   }
   Result<std::vector<JobRecord>> jobs_by_tag(const std::string& name, const std::string& value,
                                              std::optional<JobId> after, std::uint32_t limit) override {
-    return store_.jobs({workspace_, {}, {}, {}, limit, {name, value}, after});
+    return store_.jobs({.workspace = workspace_,
+                        .state = {},
+                        .name = {},
+                        .before = {},
+                        .limit = limit,
+                        .tags = {{name, value}},
+                        .after = after.value_or(JobId{0})});
   }
   Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) override {
     return store_.attempts_of(tasks);

@@ -6,6 +6,7 @@
 
 #include "base/seal.h"
 #include "compat/batchai/body.h"
+#include "compat/batchai/containers.h"
 #include "compat/batchai/layout.h"
 #include "compat/batchai/paths.h"
 #include "domain/job.h"
@@ -64,6 +65,7 @@ struct JobContext {
   bool on_host = false;    // where it names a container, run without one
   const FileServers& servers;
   const Sealer& sealer;
+  ContainerRule host = {};  // on the host, in this environment
 };
 void complete_job(Value& body);
 Answer<JobSpec> translate_job(const Value& body, const JobContext& context);

@@ -137,7 +137,8 @@ Answer<PoolRequest> translate_cluster(const Value& body, const ClusterContext& c
     start.timeout = setup_timeout;
     start.retries = setup_retries;
     for (const Value& secret : items_at(*task, "secrets"))
-      start.secrets[text_at(secret, "name")] = context.sealer.seal(text_at(secret, "value"));
+      start.secrets[text_at(secret, "name")] =
+          context.sealer.seal(text_at(secret, "value"), text_at(secret, "name"));
     request.start_task = std::move(start);
   }
   if (!problems.empty()) return refuse(to_cloud_error(problems, ""));

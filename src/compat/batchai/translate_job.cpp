@@ -260,15 +260,19 @@ Answer<JobSpec> translate_job(const Value& body, const JobContext& context) {
     task.process_environment.insert(plan.variables.begin(), plan.variables.end());
     line = plan.line + "\n";
   }
-  const std::string before = prologue(late, "$AZ_BATCHAI_JOB_TEMP");
+  const std::string before = prologue(late, "$AZ_BATCHAI_JOB_TEMP") +
+                             (context.on_host ? activation(context.host.environment) : std::string());
   task.environment[std::string(run_variable)] = before + earlier_outputs(paths) + line;
   if (const std::string prepare = text_at(properties, "jobPreparation.commandLine"); !prepare.empty()) {
     task.environment[std::string(prepare_variable)] = before + prepare + "\n";
     task.preparation = {run_command(prepare_variable), "job_prep"};
   }
   for (const Value& secret : items_at(properties, "secrets"))
-    task.secrets[text_at(secret, "name")] = context.sealer.seal(text_at(secret, "value"));
-  if (!context.on_host)
+    task.secrets[text_at(secret, "name")] =
+        context.sealer.seal(text_at(secret, "value"), text_at(secret, "name"));
+  if (context.on_host)
+    task.container.rootfs = context.host.rootfs;
+  else
     task.container.image = text_at(properties, "containerSettings.imageSourceRegistry.image");
   job.tags = tags_of(body, context, paths, task.mounts);
   return job;

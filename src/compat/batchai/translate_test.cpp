@@ -153,7 +153,7 @@ TEST(BatchAiJob, VariablesAndSecrets) {
   const TaskSpec& task = translated.task();
   EXPECT_EQ(task.environment.at("LR"), "0.1");
   EXPECT_EQ(task.environment.at("RUN_DIR"), root + "/mounts/nfs/" + segment + "/outputs/m/run");
-  EXPECT_EQ(translated.sealer.unseal(task.secrets.at("TOKEN")).value(), "abc");
+  EXPECT_EQ(translated.sealer.unseal(task.secrets.at("TOKEN"), "TOKEN").value(), "abc");
   EXPECT_EQ(translated.job.priority, 500);
   EXPECT_EQ(task.max_wall_time, 6h);
   for (const auto& [name, value] : translated.job.tags)
@@ -283,7 +283,7 @@ TEST(BatchAiCluster, EveryMountAndTheSetupTask) {
   const StartTask& start = *request->start_task;
   EXPECT_EQ(start.logs, root + "/mounts/nfs/lab/ml/workspaces/main/clusters/c1/uuid");
   EXPECT_EQ(start.environment.at("MODE"), "gpu");
-  EXPECT_EQ(sealer.unseal(start.secrets.at("KEY")).value(), "k3y");
+  EXPECT_EQ(sealer.unseal(start.secrets.at("KEY"), "KEY").value(), "k3y");
   EXPECT_NE(start.command.find(R"(setup.sh '\''a b'\'')"), std::string::npos) << start.command;
   for (const auto& [name, value] : *request->tags) {
     EXPECT_EQ(value.find("k3y"), std::string::npos) << name;

@@ -12,6 +12,9 @@ namespace {
 constexpr Duration poll_interval = 50ms;
 constexpr Duration sweep_interval = 500ms;
 
+// What is marked was marked by somebody who may; it goes for all of them.
+control::Caller sweeper(const std::string& workspace) { return {"batchai", workspace, Role::admin}; }
+
 }  // namespace
 
 void Service::remove(const Asked& asked) {
@@ -31,8 +34,8 @@ void Service::wait_for(const Asked& asked, const Reply& reply, TimePoint until) 
   if (kind == Operation::Kind::create) return finish(asked, Reply{reply.status, reply.body, {}});
   context_.control.change(
       [this, asked, reply, until, kind](Controller& controller) -> std::function<void()> {
-        Registry registry(controller, asked.call.caller);
-        registry.sweep();
+        Registry(controller, sweeper(asked.call.caller.workspace)).sweep();
+        const Registry registry(controller, asked.call.caller);
         const bool done = is_done(registry, kind, asked.target.noun, asked.target.resource);
         return [this, asked, reply, until, kind, done] {
           asked.call.loop().post([this, asked, reply, until, kind, done] {
@@ -74,7 +77,7 @@ void Service::accept(const Asked& asked, Operation::Kind kind) {
                  operation_url(asked, *location, "operationresults", operation.id) + version},
                 {"Location", operation_url(asked, *location, "operationstatuses", operation.id) + version},
                 {"Retry-After", "15"}};
-            if (operation.kind == Operation::Kind::remove) sweep_soon(asked.call.caller);
+            if (operation.kind == Operation::Kind::remove) sweep_soon(asked.call.caller.workspace);
             send(asked.call, std::move(response));
           });
         };
@@ -96,24 +99,24 @@ void Service::operation(const Asked& asked) {
 }
 
 // What is marked goes when it can, also when nobody asks.
-void Service::sweep_soon(const control::Caller& caller) {
-  if (sweeps_.contains(caller.workspace)) return;
-  sweeps_[caller.workspace] = context_.loop.after(sweep_interval, [this, caller] {
+void Service::sweep_soon(const std::string& workspace) {
+  if (sweeps_.contains(workspace)) return;
+  sweeps_[workspace] = context_.loop.after(sweep_interval, [this, workspace] {
     context_.control.change(
-        [this, caller](Controller& controller) -> std::function<void()> {
-          const bool left = Registry(controller, caller).sweep();
-          return [this, caller, left] {
-            context_.loop.post([this, caller, left] {
-              sweeps_.erase(caller.workspace);
-              if (left) sweep_soon(caller);
+        [this, workspace](Controller& controller) -> std::function<void()> {
+          const bool left = Registry(controller, sweeper(workspace)).sweep();
+          return [this, workspace, left] {
+            context_.loop.post([this, workspace, left] {
+              sweeps_.erase(workspace);
+              if (left) sweep_soon(workspace);
             });
           };
         },
-        [this, caller](const Error& error) {
-          log::warning("batchai.sweep", {{"workspace", caller.workspace}, {"why", error.what}});
-          context_.loop.post([this, caller] {
-            sweeps_.erase(caller.workspace);
-            sweep_soon(caller);
+        [this, workspace](const Error& error) {
+          log::warning("batchai.sweep", {{"workspace", workspace}, {"why", error.what}});
+          context_.loop.post([this, workspace] {
+            sweeps_.erase(workspace);
+            sweep_soon(workspace);
           });
         });
   });
@@ -122,10 +125,10 @@ void Service::sweep_soon(const control::Caller& caller) {
 void Service::sweep_all() {
   context_.control.read(
       [this](Controller& controller) {
-        auto callers = std::make_shared<std::set<std::string>>();
-        for (const TokenRecord& token : controller.tokens()) callers->insert(token.workspace);
-        context_.loop.post([this, callers] {
-          for (const std::string& workspace : *callers) sweep_soon({"batchai", workspace});
+        auto workspaces = std::make_shared<std::set<std::string>>();
+        for (const TokenRecord& token : controller.tokens()) workspaces->insert(token.workspace);
+        context_.loop.post([this, workspaces] {
+          for (const std::string& workspace : *workspaces) sweep_soon(workspace);
         });
       },
       [](const Error& error) {

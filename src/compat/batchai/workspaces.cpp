@@ -15,6 +15,7 @@ void add_tags(const Value& body, Tags& tags) {
 
 FolderRecord make_folder(Registry& registry, Noun noun, const ResourceId& resource, Tags tags) {
   tags["noun"] = noun_word(noun);
+  tags.emplace(tag::owner, registry.caller().name);
   tags[tag::resource_id] = format_resource_id(noun, resource);
   return registry.controller().put_folder(registry.caller(), folder_of(noun, resource), std::move(tags));
 }
@@ -151,7 +152,7 @@ void Service::file_servers(const Asked& asked) {
       return refuse(is_being_deleted(Noun::workspace, resource.workspace));
     const std::string print = context_.sealer.sign("body:" + format(body));
     if (const FolderRecord* known = registry.folder(Noun::file_server, resource)) {
-      if (known->tags.at(tag::print) == print)
+      if (context_.sealer.is_signature(known->tags.at(tag::print), "body:" + format(body)))
         return Reply{200, render_file_server(*known, false), Operation::Kind::create};
       return refuse(
           409, "FileServerAlreadyExists",

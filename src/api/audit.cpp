@@ -1,0 +1,109 @@
+// Which requests are written into the audit log, and what of them.
+#include <algorithm>
+
+#include "api/api.h"
+#include "api/audited_exchange.h"
+
+namespace slipway::api {
+namespace {
+
+constexpr std::size_t strangers_max =
+    20;  // requests without a known token, a second: they could fill the disk
+
+wire::AuditEntry entry_of(const net::Request& request, const std::optional<control::Caller>& caller,
+                          const std::optional<Access>& access, TimePoint now) {
+  wire::AuditEntry entry;
+  entry.time = now;
+  if (caller) {
+    entry.user = caller->name;
+    entry.role = to_string(caller->role);
+    entry.workspace = caller->workspace;
+  }
+  entry.from = request.peer;
+  entry.method = request.method.substr(0, 20);
+  entry.path = request.path.substr(0, 500);
+  if (access) {
+    entry.object = to_string(access->object());
+    entry.verb = to_string(access->verb());
+  }
+  return entry;
+}
+
+}  // namespace
+
+bool Api::is_audited(const Admission& admission) const {
+  if (!options_.audit) return false;
+  const bool is_read = !admission.access || admission.access->verb() == Verb::read;
+  if (admission.refusal) {
+    const bool is_denied = admission.refusal->status == 401 || admission.refusal->status == 403;
+    return is_denied && (admission.caller || !is_stranger_flood());
+  }
+  if (!admission.access || admission.is_open) return false;
+  if (is_read) return options_.audit_reads;
+  if (admission.access->object() == Object::source)
+    return false;  // contents of code, before a job is made of it
+  return admission.access->verb() != Verb::connect || admission.access->object() == Object::node;
+}
+
+bool Api::is_stranger_flood() const {
+  const TimePoint now = clock_.now();
+  if (now >= strangers_since_ + std::chrono::seconds(1)) {
+    strangers_since_ = now;
+    strangers_ = 0;
+  }
+  return ++strangers_ > strangers_max;
+}
+
+void Api::audit_refusal(const net::Request& head, const Admission& admission) const {
+  if (!is_audited(admission)) return;
+  wire::AuditEntry entry = entry_of(head, admission.caller, admission.access, clock_.now());
+  entry.status = admission.refusal->status;
+  options_.audit->add(std::move(entry));
+}
+
+std::shared_ptr<net::Exchange> Api::audited(std::shared_ptr<net::Exchange> exchange,
+                                            const Admission& admission,
+                                            std::shared_ptr<std::string> before) const {
+  const bool is_made = admission.access->verb() == Verb::create;
+  const bool is_shown = !(is_made && admission.access->object() == Object::job);  // its spec says all
+  auto entry = entry_of(exchange->request(), admission.caller, admission.access, clock_.now());
+  return make_audited(std::move(exchange),
+                      [audit = options_.audit, entry = std::move(entry), before, is_shown](
+                          int status, const net::Headers& headers, const std::string& body) mutable {
+                        entry.status = status;
+                        entry.is_allowed = status != 401 && status != 403;
+                        entry.made = net::find_header(headers, "Location").value_or("");
+                        if (status >= 200 && status < 300) {
+                          entry.before = std::move(*before);
+                          if (is_shown && entry.verb != "read") entry.after = body;
+                        }
+                        audit->add(std::move(entry));
+                      });
+}
+
+// What a change is made to, as the one who makes it would read it: at the same address, or for an action of a
+// thing (POST /v1/jobs/{job}/cancel) at that of the thing.
+void Api::read_before(const Call& call, const Admission& admission, std::function<void(std::string)> then) {
+  const net::Request& request = call.request();
+  if (admission.compat || request.method == "GET" || admission.access->verb() == Verb::read ||
+      admission.access->object() == Object::data)
+    return then({});
+  std::string path = request.path;
+  Router::Match match = router_.find("GET", path);
+  if (!match.route && request.method == "POST" && admission.access->verb() != Verb::create) {
+    path = path.substr(0, path.rfind('/'));
+    match = router_.find("GET", path);
+  }
+  const bool is_list = path == "/v1/jobs" || path == "/v1/pools" || path == "/v1/tokens";
+  if (!match.route || is_list || !match.route->access.allows(call.caller.role, call.caller.workspace))
+    return then({});
+  net::Request read;
+  read.method = "GET";
+  read.target = read.path = path;
+  Call inner(loop_, make_inner(std::move(read), std::move(then)));
+  inner.caller = call.caller;
+  inner.parts = std::make_shared<const std::map<std::string, std::string>>(std::move(match.parts));
+  match.route->handle(inner);
+}
+
+}  // namespace slipway::api

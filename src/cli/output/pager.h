@@ -1,0 +1,25 @@
+#pragma once
+// Long output on a terminal goes through a pager, as git's does.
+#include <string>
+
+namespace slipway::cli {
+
+// SLIPWAY_PAGER, else PAGER, else less where it is installed; empty: none is wanted or there.
+std::string pager_command();
+
+// While it lives, what is written to standard output goes to the pager; its destructor waits until the user
+// has left it. A pager that is left early is no error: the rest is not read by anybody.
+class Pager {
+ public:
+  explicit Pager(const std::string& command);
+  Pager(const Pager&) = delete;
+  Pager& operator=(const Pager&) = delete;
+  ~Pager();
+  bool is_open() const { return pid_ > 0; }
+
+ private:
+  int pid_ = -1;
+  int stdout_before_ = -1;
+};
+
+}  // namespace slipway::cli

@@ -1,0 +1,136 @@
+#include "control/live.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/start_tasks.h"
+
+namespace slipway::control {
+namespace {
+
+LiveNode::Work work_of(const State& state, const Node& node) {
+  using enum LiveNode::Work;
+  if (node.record.drained || node.record.leaving) return draining;
+  if (!node.session || !node.cleaning.empty()) return away;
+  if (is_prepared(state, node)) return open;
+  return node.record.start.state == NodeStart::State::failed ? start_failed : starting;
+}
+
+LiveNode copy_node(const State& state, const Pool& pool, NodeId id, const Node& node) {
+  LiveNode copy{node.record.name,
+                node.record.total,
+                node.used,
+                work_of(state, node),
+                pool.capacity.is_reserved(id),
+                node.attempts.size(),
+                {}};
+  for (const AttemptKey& key : node.attempts) {
+    if (copy.first_attempts.size() == LiveNode::attempts_shown_max) break;
+    if (const Attempt* attempt = state.find_attempt(key))
+      copy.first_attempts.push_back(
+          {key.task.job, name_of(state.jobs.at(key.task.job), key.task), attempt->record.started_at});
+  }
+  return copy;
+}
+
+LivePool copy_pool(const State& state, const Pool& pool) {
+  LivePool copy{pool.record,  pool.present,          pool.coming,      {}, pool.queue,
+                pool.sharing, pool.capacity.scale(), pool.reservation, {}};
+  copy.nodes.reserve(pool.members.size());
+  for (const NodeId id : pool.members) copy.nodes.push_back(copy_node(state, pool, id, state.nodes.at(id)));
+  const auto add_name = [&](JobId job) { copy.names.try_emplace(job, state.jobs.at(job).record.name); };
+  for (const auto& [shape, pending] : pool.queue.shapes()) {
+    for (const auto& [priority, level] : pending.levels)
+      for (const auto& [user, jobs] : level)
+        for (const auto& [job, entry] : jobs) add_name(job);
+    for (const auto& [job, entry] : pending.blocked) add_name(job);
+  }
+  return copy;
+}
+
+LiveTask copy_task(const Job& job, const Group& group, const Task& task) {
+  LiveTask copy;
+  copy.name = task.record.name;
+  copy.group = group.name;
+  copy.state = task.record.state;
+  copy.reason = task.record.reason;
+  copy.attempts = task.record.attempts;
+  copy.shape = job.shapes[group.shape].need;
+  if (task.attempt) {
+    copy.doing = task.record.state == TaskState::running ? LiveTask::Doing::running
+                 : task.attempt->is_stopping()           ? LiveTask::Doing::stopping
+                                                         : LiveTask::Doing::starting;
+    copy.nodes = task.attempt->record.node_names;
+    if (copy.doing == LiveTask::Doing::stopping) copy.reason = task.attempt->record.detail;
+  } else if (task.record.not_before) {
+    copy.doing = LiveTask::Doing::backing_off;
+    copy.not_before = *task.record.not_before;
+  }
+  return copy;
+}
+
+LiveTask copy_rest(const Job& job, const Group& group) {
+  LiveTask copy;
+  copy.name = copy.group = group.name;
+  if (group.is_array && group.tasks - group.next == 1)
+    copy.name = fmt::format("{}[{}]", group.name, group.next);
+  else if (group.is_array)
+    copy.name = fmt::format("{}[{}-{}]", group.name, group.next, group.tasks - 1);
+  copy.state = group.rest;
+  copy.doing = group.rest == TaskState::waiting ? LiveTask::Doing::depending : LiveTask::Doing::queued;
+  copy.shape = job.shapes[group.shape].need;
+  return copy;
+}
+
+// One pass over the dependencies for all the tasks that are shown: a job may have as many as it has tasks.
+void add_dependencies(const Job& job, const std::map<std::uint32_t, std::size_t>& shown, ExplainedJob& copy) {
+  if (shown.empty()) return;
+  for (const auto& [from, to] : job.edges) {
+    const auto found = shown.find(to);
+    const Group& group = job.groups[from];
+    if (found == shown.end() || group.counts.succeeded == group.tasks) continue;
+    LiveTask& task = copy.tasks[found->second];
+    if (task.dependencies.size() < ExplainedJob::dependencies_max)
+      task.dependencies.push_back({group.name, group.is_array, group.tasks, group.counts});
+    else
+      ++task.dependencies_more;
+  }
+}
+
+void copy_tasks(const Job& job, ExplainedJob& copy) {
+  std::map<std::uint32_t, std::size_t> depending;  // groups, with their places in the list
+  for (std::uint32_t g = 0; g < job.groups.size() && copy.tasks.size() < ExplainedJob::tasks_max; ++g) {
+    const Group& group = job.groups[g];
+    if (group.live)
+      for (const auto& [index, task] : *group.live) {
+        if (copy.tasks.size() >= ExplainedJob::tasks_max) break;
+        copy.tasks.push_back(copy_task(job, group, task));
+      }
+    if (group.next >= group.tasks || is_terminal(group.rest)) continue;
+    if (group.rest == TaskState::waiting) depending.emplace(g, copy.tasks.size());
+    copy.tasks.push_back(copy_rest(job, group));
+  }
+  add_dependencies(job, depending, copy);
+}
+
+}  // namespace
+
+LiveView copy_live(const State& state, TimePoint now, const LiveQuery& query) {
+  LiveView view{now, state.stopping, {}, {}};
+  if (query.job) {
+    if (const auto job = state.jobs.find(*query.job); job != state.jobs.end()) {
+      view.job = ExplainedJob{job->second.record, job->second.priority_key, job->second.usage, {}};
+      if (query.only_job) return view;
+      copy_tasks(job->second, *view.job);
+      view.pools.push_back(copy_pool(state, state.pool_of(job->second)));
+    }
+    return view;
+  }
+  for (const auto& [key, pool] : state.pools)
+    if (pool.record.workspace == query.workspace && (query.pool.empty() || pool.record.name == query.pool))
+      view.pools.push_back(copy_pool(state, pool));
+  return view;
+}
+
+}  // namespace slipway::control

@@ -1,0 +1,40 @@
+#pragma once
+// Which user of the machine the jobs of whom run as.
+//
+// A rule is USER=UID[:GID] for a user of every workspace, WORKSPACE/USER=UID[:GID] for one of a workspace,
+// WORKSPACE/=UID[:GID] for everybody in it, or *=UID[:GID] for everybody; the first that names most wins.
+// With rules, who is named by none submits no jobs; but the admin that the service itself made runs as the
+// service does, unless a rule names it.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace slipway {
+
+struct RunAs {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  friend bool operator==(const RunAs&, const RunAs&) = default;
+};
+
+class RunAsRules {
+ public:
+  // An empty line, or one that begins with '#', says nothing.
+  static Result<RunAsRules> parse(const std::vector<std::string>& rules);
+
+  bool is_empty() const { return rules_.empty(); }
+  // nullopt: as the service itself. Error `denied` for who is named by no rule.
+  Result<std::optional<RunAs>> find(std::string_view workspace, std::string_view user) const;
+
+ private:
+  std::map<std::string, RunAs> rules_;
+};
+
+inline constexpr RunAs run_as_nobody{65534, 65534};  // what an order says of whom no rule names any more
+
+}  // namespace slipway
