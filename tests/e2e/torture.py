@@ -20,7 +20,7 @@ import tempfile
 import time
 import unittest
 
-from harness import Service, wait_until
+from harness import NeverHappened, Service, processes_of, wait_until
 from ledger import FarNode, Ledger, Link
 from test_blob_sync import KEY, Azurite
 
@@ -209,7 +209,11 @@ class Torture:
                 raise AssertionError(f"{job}: two attempts ran at once for {ledger.overlap():.3f} s: {ledger.path}, seed {self.seed}")
 
     def finish(self):
-        wait_until(lambda: not self.refill_nothing(), 120, what="every job ends")
+        try:
+            wait_until(lambda: not self.refill_nothing(), 120, what="every job ends")
+        except NeverHappened:
+            self.describe_open_jobs()
+            raise
         self.check_overlaps()
         for job, ledger in self.jobs.items():
             task = self.s.task(job, "one")
@@ -224,6 +228,17 @@ class Torture:
                 if said != [str(self.s.task(job, "one")["attempts"])]:
                     raise AssertionError(f"{job}: attempt {said} is in the store as {name}, another on record")
             self.counts["outputs sent"] = len(self.pushed)
+
+    def describe_open_jobs(self):
+        for job in self.open:
+            self.talk(f"{job} has not ended; writes into the container: {job in self.pushed}")
+            self.talk(self.s.run("job", "why", job))
+            self.talk(self.s.run("job", "show", job, "-o", "json"))
+            self.talk(self.s.run("task", "show", f"{job}/one", "-o", "json"))
+        self.talk(self.s.run("node", "list"))
+        for pid, command in processes_of(self.s.base, *self.s.also).items():
+            with open(f"/proc/{pid}/wchan") as file:
+                self.talk(f"{pid} {file.read()} {command}")
 
     def refill_nothing(self):
         self.open = {job for job in self.open if self.s.job(job)["state"] in ("queued", "running")}
