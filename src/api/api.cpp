@@ -215,7 +215,9 @@ void Api::handle(std::shared_ptr<net::Exchange> exchange) {
     return Call(loop_, std::move(exchange)).send(std::move(*admission.refusal));
   }
   if (!is_audited(admission)) return dispatch(Call(loop_, std::move(exchange)), std::move(admission));
-  if (std::string why = options_.audit->problem(); !why.empty() && admission.access->verb() != Verb::read)
+  const Verb verb = admission.access->verb();
+  // A service whose disk is full can still be stopped.
+  if (std::string why = options_.audit->problem(); !why.empty() && verb != Verb::read && verb != Verb::stop)
     return Call(loop_, std::move(exchange))
         .send(
             problem({ErrorCode::unavailable, "the audit log cannot be written, so nothing is changed: " + why,

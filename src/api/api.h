@@ -126,6 +126,7 @@ class Api {
   // (audit.cpp)
   bool is_audited(const Admission& admission) const;
   bool is_stranger_flood() const;
+  std::string degraded() const;  // empty, or why requests that change something are refused
   void audit_refusal(const net::Request& head, const Admission& admission) const;
   std::shared_ptr<net::Exchange> audited(std::shared_ptr<net::Exchange> exchange, const Admission& admission,
                                          std::shared_ptr<std::string> before) const;

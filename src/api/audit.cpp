@@ -45,6 +45,13 @@ bool Api::is_audited(const Admission& admission) const {
   return admission.access->verb() != Verb::connect || admission.access->object() == Object::node;
 }
 
+std::string Api::degraded() const {
+  std::string why = control_.degraded();
+  if (!why.empty() || !options_.audit) return why;
+  why = options_.audit->problem();
+  return why.empty() ? why : "the audit log cannot be written: " + why;
+}
+
 bool Api::is_stranger_flood() const {
   const TimePoint now = clock_.now();
   if (now >= strangers_since_ + std::chrono::seconds(1)) {

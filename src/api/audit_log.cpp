@@ -16,6 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t queue_max = 50'000;
+constexpr auto retry_every = 100ms;         // while the file cannot be written
 constexpr std::size_t line_max = 64 << 10;  // two values of 8 KiB, escaped, and the rest
 
 struct Tail {
@@ -78,7 +79,7 @@ void AuditLog::add(wire::AuditEntry entry) {
 std::string AuditLog::problem() const {
   const std::lock_guard lock(mutex_);
   if (!problem_.empty()) return problem_;
-  return queue_.size() >= queue_max ? "too much waits to be written down" : "";
+  return queue_.size() >= queue_max ? "too much waits to be recorded" : "";
 }
 
 void AuditLog::flush() {
@@ -112,7 +113,7 @@ void AuditLog::run() {
       queue_.insert(queue_.begin(), std::make_move_iterator(entries.begin()),
                     std::make_move_iterator(entries.end()));
       if (stop_) break;
-      changed_.wait_for(lock, 1s, [&] { return stop_; });
+      changed_.wait_for(lock, retry_every, [&] { return stop_; });
     }
     is_writing_ = false;
     changed_.notify_all();

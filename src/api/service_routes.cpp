@@ -49,7 +49,7 @@ std::uint64_t resident_bytes() {
 
 void Api::add_service_routes() {
   router_.add("GET", "/healthz", {Object::service, Verb::probe}, [this](const Call& call) {
-    const std::string problem_text = control_.degraded();
+    const std::string problem_text = degraded();
     if (problem_text.empty()) return call.send(json(200, "{\"status\":\"ok\"}"));
     call.send(
         json(503, wire::format_object({{"status", "\"degraded\""}, {"why", wire::quote(problem_text)}})));
@@ -88,9 +88,10 @@ void Api::add_service_routes() {
               "counter\n";
           text += fmt::format("slipway_requests_total {}\n", requests_);
           text +=
-              "# HELP slipway_degraded Whether the store is read-only.\n# TYPE slipway_degraded "
+              "# HELP slipway_degraded Whether requests that change something are refused.\n# TYPE "
+              "slipway_degraded "
               "gauge\n";
-          text += fmt::format("slipway_degraded {}\n", control_.degraded().empty() ? 0 : 1);
+          text += fmt::format("slipway_degraded {}\n", degraded().empty() ? 0 : 1);
           text +=
               "# HELP slipway_resident_bytes Memory of the service.\n# TYPE slipway_resident_bytes gauge\n";
           text += fmt::format("slipway_resident_bytes {}\n", resident_bytes());
@@ -104,7 +105,7 @@ void Api::add_service_routes() {
           return count(live, store, call.caller.workspace);
         },
         [this, call](const Numbers& numbers) {
-          const std::string degraded = control_.degraded();
+          const std::string why = degraded();
           const SavedTurn saved = control_.saved();
           call.send(
               json(200, wire::format_object({{"version", wire::quote(SLIPWAY_VERSION)},
@@ -116,7 +117,7 @@ void Api::add_service_routes() {
                                              {"started_at", wire::quote(format_time(options_.started_at))},
                                              {"service", wire::quote(saved.service)},
                                              {"turn", std::to_string(saved.number)},
-                                             {"degraded", degraded.empty() ? "null" : wire::quote(degraded)},
+                                             {"degraded", why.empty() ? "null" : wire::quote(why)},
                                              {"user", wire::quote(call.caller.name)},
                                              {"workspace", wire::quote(call.caller.workspace)},
                                              {"nodes", counts_json(numbers.nodes)},

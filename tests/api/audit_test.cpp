@@ -1,7 +1,9 @@
 // What the audit log keeps of requests.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <sstream>
 
 #include "api/service.h"
@@ -113,6 +115,36 @@ TEST(Audit, ReadsByChoice) {
   for (Audit* audit : {&without, &with}) EXPECT_EQ(audit->service.get("/v1/jobs", "viewer").status, 200);
   EXPECT_TRUE(without.lines().empty());
   EXPECT_HAS(with.only_line(), R"("object":"job","verb":"read","decision":"allowed")");
+}
+
+TEST(Audit, AServiceWithAFullDiskChangesNothingAndCanBeStopped) {
+  Audit audit;
+  Service& service = audit.service;
+  const std::string pool = R"({"name":"lab","nodes":0,"provisioner":"none"})";
+  ASSERT_EQ(service.ask("POST", "/v1/pools", pool).status, 201);
+  audit.lines();
+  const auto is_degraded = [&] { return service.get("/v1/service").at("degraded").size() > 4; };  // null
+  ASSERT_FALSE(is_degraded());
+
+  // No file of this process may grow any more.
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit full{1, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  service.ask("DELETE", "/v1/pools/lab", "", "viewer");  // denied, which is kept, too
+  while (!is_degraded()) std::this_thread::yield();
+  EXPECT_EQ(service.get("/healthz").status, 503);
+  const Answer refused = service.ask("POST", "/v1/jobs", job_body("j"));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_HAS(refused.at("detail"), "audit log cannot be written");
+  EXPECT_EQ(service.ask("POST", "/v1/service/stop", "{}").status, 202);
+
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, before);
+  while (is_degraded()) std::this_thread::yield();
+  EXPECT_EQ(service.ask("POST", "/v1/jobs", job_body("j")).status, 201);
+  EXPECT_EQ(audit.lines().size(), 3u);  // the denied one, the stop and the job
 }
 
 }  // namespace
