@@ -178,7 +178,10 @@ Result<void> TaskEnvironment::run_mount(const View::Place& place, const std::str
 Result<void> TaskEnvironment::pull(const View::Place& place) const {
   const auto ran =
       run_helper({place_.program, "node", "sync-datastore", "pull", "--folder", source_of(place)},
-                 {{"SLIPWAY_DATASTORE_URL", place.url}, {"SLIPWAY_DATASTORE_KEY", place.key}}, sync_max);
+                 {{"SLIPWAY_DATASTORE_URL", place.url},
+                  {"SLIPWAY_DATASTORE_KEY", place.key},
+                  {"SLIPWAY_DATASTORE_PARENT", std::to_string(::getpid())}},
+                 sync_max);
   if (!ran) return fail(ran.error());
   if (ran->is_success()) return {};
   return fail(ErrorCode::unavailable,

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -41,6 +45,12 @@ void name_each(const Items& items, const Line& line) {
 }  // namespace
 
 int sync_datastore(const std::string& direction, const std::string& folder) {
+  if (const std::string parent = variable("SLIPWAY_DATASTORE_PARENT"); !parent.empty()) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (std::to_string(::getppid()) != parent)  // it ended before it could be watched
+      return complain(
+          {ErrorCode::conflict, fmt::format("process {}, which started this, has ended", parent), ""});
+  }
   const bool is_pull = direction == "pull";
   std::string url = variable("SLIPWAY_DATASTORE_URL");
   std::string key = variable("SLIPWAY_DATASTORE_KEY");

@@ -12,6 +12,7 @@ import http.server
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -21,7 +22,7 @@ import urllib.parse
 import urllib.request
 import xml.etree.ElementTree
 
-from harness import SLIPWAY, PATIENCE, Ran, Service, read_line, wait_until
+from harness import SLIPWAY, PATIENCE, Ran, Service, processes_of, read_line, wait_until
 
 VERSION = "3.37.0"
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "slipway", f"azurite-{VERSION}")
@@ -53,14 +54,14 @@ def azurite():
 class Azurite:
     """A blob store on loopback. stop() and start() keep its data and its port."""
 
-    def __init__(self, base, *more):
-        self.program, self.base, self.more, self.port = azurite(), base, more, 0
+    def __init__(self, base, *more, host="127.0.0.1"):
+        self.program, self.base, self.more, self.host, self.port = azurite(), base, more, host, 0
         self.child = None
         self.start()
 
     def start(self):
         self.child = subprocess.Popen(
-            ["node", self.program, "--blobHost", "127.0.0.1", "--blobPort", str(self.port), "--location", self.base + "/store",
+            ["node", self.program, "--blobHost", self.host, "--blobPort", str(self.port), "--location", self.base + "/store",
              "--disableTelemetry", "--skipApiVersionCheck", *self.more],
             env={**os.environ, "AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.base)
@@ -80,7 +81,7 @@ class Azurite:
         self.child.stdout.close()
 
     def url(self, container="data", scheme="http"):
-        return f"{scheme}://127.0.0.1:{self.port}/{ACCOUNT}/{container}"
+        return f"{scheme}://{self.host}:{self.port}/{ACCOUNT}/{container}"
 
     def ask(self, method, path, body=None, **headers):
         """One request, signed here: `path` below the account."""
@@ -95,7 +96,7 @@ class Azurite:
                           "", f"{own}/{ACCOUNT}/{ACCOUNT}{place}{asked}"])
         mac = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
         headers["Authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(mac).decode()}"
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{ACCOUNT}{path}", body, headers, method=method)
+        request = urllib.request.Request(f"http://{self.host}:{self.port}/{ACCOUNT}{path}", body, headers, method=method)
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.read()
 
@@ -408,6 +409,18 @@ class DatastoresOfJobs(unittest.TestCase):
         shown = self.service.get(f"/v1/jobs/{id}")
         self.assertEqual(shown["end"], "start_failed")
         self.assertIn(self.store.url(), shown["reason"])
+
+    def test_pull_ends_with_its_agent(self):
+        os.kill(self.store.child.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, self.store.child.pid, signal.SIGCONT)
+        id = self.job("true")
+        pulls = lambda: [pid for pid, command in processes_of(self.service.data).items() if "sync-datastore pull" in command]
+        wait_until(pulls, what="a pull that gets no answer")
+        [pid], [node] = pulls(), self.service.task(id, "t")["nodes"]
+        self.service.kill(self.service.agent(node))
+        wait_until(lambda: pid not in pulls(), what="the end of the pull, which would wait for a minute")
+        os.kill(self.store.child.pid, signal.SIGCONT)
+        self.assertEqual(self.service.run("job", "wait", id).code, 0)
 
     def test_failed_upload_fails_the_task(self):
         go = os.path.join(self.base, "go")
