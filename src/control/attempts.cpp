@@ -433,13 +433,12 @@ void finish_attempt(Turn& turn, Job& job, Task& task) {
       return;
     }
     const std::uint32_t interruptions = task.record.attempts - task.record.retries_used;
-    // Nodes that fail to start things do not recover in microseconds, and stores that cannot be reached not
-    // in seconds; lost nodes are simply gone.
-    Duration wait = record.end == EndReason::start_failed || record.end == EndReason::outputs_lost
-                        ? turn.settings.retry_wait_first
-                        : Duration(0);
-    if (record.end == EndReason::outputs_lost)
-      wait = std::min(wait * (1 << std::min(interruptions, 16u)), turn.settings.retry_wait_max);
+    // Nodes that fail to start things and stores that cannot be reached take some time to recover; lost nodes
+    // are simply gone.
+    Duration wait{0};
+    if (record.end == EndReason::start_failed || record.end == EndReason::outputs_lost)
+      wait = std::min(turn.settings.retry_wait_first * (1 << std::min(interruptions - 1, 16u)),
+                      turn.settings.retry_wait_max);
     if ((*spec)->interruptions_max > 0 && interruptions >= (*spec)->interruptions_max)
       return end_task(turn, job, task, TaskState::failed,
                       fmt::format("{}; interruptions use no retries, but it may have {} attempts at most",

@@ -123,6 +123,27 @@ TEST(OnReport, AllProcessesSucceed) {
   for (const char* name : {"n1", "n2", "n3"}) EXPECT_EQ(gang.node(name).used, Resources{});
 }
 
+TEST(StartFailures, ArePausedForLongerEachTime) {
+  Bench bench;
+  bench.pool();
+  bench.join("n1");
+  const JobId id = bench.submit({one_node()});
+  bench.finish();
+  std::vector<Duration> pauses;
+  for (int attempt = 0; attempt < 12; ++attempt) {
+    ProcessEnded end{.key = bench.attempt(id)->record.key, .kind = ProcessEndKind::start_failed};
+    end.counts_against_retries = false;
+    bench.ended("n1", end);
+    bench.finish();
+    pauses.push_back(*bench.state.find_task({id, 0, 0})->record.not_before - bench.turn.now);
+    bench.pass(pauses.back());
+  }
+  EXPECT_EQ(pauses[0], 100ms);
+  EXPECT_EQ(pauses[3], 800ms);
+  EXPECT_EQ(pauses[11], 60s);
+  EXPECT_EQ(bench.state.find_task({id, 0, 0})->record.retries_used, 0u);
+}
+
 ProcessEnded without_outputs(const AttemptKey& key, std::uint32_t rank, ProcessEndKind kind, int code) {
   ProcessEnded end{.key = key, .rank = rank, .kind = kind, .code = code};
   end.outputs_problem = "no route to the store";
