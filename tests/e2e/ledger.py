@@ -9,6 +9,8 @@ import subprocess
 
 from harness import SLIPWAY, processes_of, shell, wait_until
 
+NOBODY = "02:00:00:00:00:01"
+
 
 class Ledger:
     """A line each 20 ms with the time, the attempt and the node. Two attempts overlap where a line of an earlier one is
@@ -17,10 +19,13 @@ class Ledger:
     def __init__(self, path):
         self.path = path
 
-    def task(self, lines=0, last=":", **more):
-        """Writes until it is stopped, or so many lines; then does `last`, writes one line with `done` and exits with 0."""
+    def task(self, lines=0, last=":", daemon=False, **more):
+        """Writes until it is stopped, or so many lines; then does `last`, writes one line with `done` and exits with 0.
+        With `daemon` a process in a session of its own, which nobody waits for, writes as well."""
         end = f'i=$((i+1)); [ $i -lt {lines} ] || {{ {last}; echo "$(date +%s%N) $SLIPWAY_ATTEMPT $SLIPWAY_NODE done" >> {self.path}; exit 0; }}'
-        command = (f'i=0; while :; do echo "$(date +%s%N) $SLIPWAY_ATTEMPT $SLIPWAY_NODE" >> {self.path}; sleep 0.02; '
+        line = f'echo "$(date +%s%N) $SLIPWAY_ATTEMPT $SLIPWAY_NODE" >> {self.path}'
+        start = f"setsid sh -c 'while :; do {line}; sleep 0.02; done' & " if daemon else ""
+        command = (f'{start}i=0; while :; do {line}; sleep 0.02; '
                    f'{end if lines else ":"}; done')
         return shell("one", command, **more)
 
@@ -60,11 +65,14 @@ class FarNode:
         if not os.path.exists(token):
             service.ok("token", "create", "joiner", "--role", "node", "--uses", 100, "--to", token)
         url = f"http://{address}:{service.port}" if address else service.url
+        self.command = [*prefix, SLIPWAY, "node", "run", "--service", url, "--token-file", token, "--pool", pool, "--name", name,
+                        "--folder", self.folder, "--cores", "1"]
+        self.start()
+
+    def start(self):
         with open(os.path.join(self.folder, "out"), "ab") as log:
             self.child = subprocess.Popen(
-                [*prefix, SLIPWAY, "node", "run", "--service", url, "--token-file", token, "--pool", pool, "--name", name,
-                 "--folder", self.folder, "--cores", "1"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env=service.environment())
+                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env=self.service.environment())
 
     def agent(self):
         return self.service.pid_in(os.path.join(self.folder, "agent.lock"))
@@ -88,13 +96,14 @@ class FarNode:
 
 
 class Link:
-    """A network namespace with a link to this one that can be cut."""
+    """A network namespace with a link to this one that can be cut, in one direction or in both."""
 
     def __init__(self):
         number = random.randrange(1, 60000)
         self.space, self.here, there = f"slw{number}", f"sa{number}", f"sb{number}"
         net = f"10.{77 + number % 50}.{number // 250 % 250}"
-        self.address = f"{net}.1"
+        self.address, self.other = f"{net}.1", f"{net}.2"
+        self.there = there
         self.prefix = ["ip", "netns", "exec", self.space]
         self.problem = "" if os.geteuid() == 0 and shutil.which("ip") else "needs root and ip to make a network namespace"
         for step in (
@@ -110,7 +119,16 @@ class Link:
     def cut(self):
         subprocess.run(["ip", "link", "set", self.here, "down"], check=True)
 
+    # One way: what is sent goes to a hardware address that nobody has.
+    def cut_to(self):
+        subprocess.run(["ip", "neigh", "replace", self.other, "lladdr", NOBODY, "dev", self.here, "nud", "permanent"], check=True)
+
+    def cut_from(self):
+        subprocess.run(["ip", "-n", self.space, "neigh", "replace", self.address, "lladdr", NOBODY, "dev", self.there, "nud", "permanent"], check=True)
+
     def mend(self):
+        subprocess.run(["ip", "neigh", "del", self.other, "dev", self.here], capture_output=True)
+        subprocess.run(["ip", "-n", self.space, "neigh", "del", self.address, "dev", self.there], capture_output=True)
         subprocess.run(["ip", "link", "set", self.here, "up"], check=True)
 
     def remove(self):

@@ -1,7 +1,7 @@
 """Stops, kills and cuts everything at random for some minutes and checks what the tasks wrote of themselves.
 
-The disk of the service fills up, its clock jumps while it is down, and the blob store that tasks write to goes away.
-Promised: two attempts of a task never run at the same time; every acknowledged job ends well, though its tasks have no
+The disk of the service fills up, its clock jumps while it is down, the blob store that tasks write to goes away, links are
+cut in one direction, and files of killed services, agents and keepers are damaged, cut or removed. Promised: two attempts of a task never run at the same time; every acknowledged job ends well, though its tasks have no
 retries; the attempt that ended well is the one on record, and what it wrote is in the store.
 usage: tools/torture MINUTES [--seed N]
 """
@@ -26,7 +26,10 @@ from test_blob_sync import KEY, Azurite
 
 LEASE = 2.0
 PAUSES = (1, 3, 8)  # seconds
+LONG_CUT = 60  # seconds, in runs that take ten times as long
 JOBS = 6  # at a time
+SERVICE_FILES = ("slipway.db", "slipway.db-wal", "service.mark")
+NODE_FILES = {"keeper": ("keeper.journal", "keeper.lock"), "agent": ("instance", "service.seen", "node-key", "agent.lock")}
 FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), None)
 
 
@@ -106,7 +109,8 @@ class Torture:
                         # The disk may be full just then.
                         "last": f"until echo $SLIPWAY_ATTEMPT > $SLIPWAY_MOUNTS/d/out-{self.started}; do sleep 0.1; done"}
             job = self.s.submit({"name": "torture", "pool": pool,
-                                 "tasks": [ledger.task(lines=self.random.randrange(20, 200), stop_grace=0, **more)]})
+                                 "tasks": [ledger.task(lines=self.random.randrange(20, 200), daemon=self.random.random() < 0.3,
+                                                       stop_grace=0, **more)]})
             self.jobs[job] = ledger
             if more:
                 self.pushed[job] = f"out-{self.started}"
@@ -115,7 +119,8 @@ class Torture:
     # Faults, each mended before the next.
 
     def hurt(self):
-        faults = [self.stop_process, self.stop_process, self.kill_process, self.kill_service, self.stop_service, self.evict_after_restart]
+        faults = [self.stop_process, self.stop_process, self.kill_process, self.kill_service, self.stop_service, self.evict_after_restart,
+                  self.damage_service_file, self.damage_node_file]
         if not self.link.problem:
             faults += [self.cut_link, self.cut_link]
         if self.disk:
@@ -126,8 +131,8 @@ class Torture:
             faults.append(self.jump)
         self.random.choice(faults)()
 
-    def pause(self, what):
-        seconds = self.random.choice(PAUSES)
+    def pause(self, what, choices=PAUSES):
+        seconds = self.random.choice(choices)
         self.counts[f"{what} for {seconds} s"] += 1
         time.sleep(seconds)  # how long the fault lasts, not a wait for something
 
@@ -172,8 +177,10 @@ class Torture:
             self.counts["evicted before its agent was back"] += 1
 
     def cut_link(self):
-        self.link.cut()
-        self.pause("link cut")
+        cut, what = self.random.choice(
+            ((self.link.cut, "link cut"), (self.link.cut_to, "link to a node cut"), (self.link.cut_from, "link from a node cut")))
+        cut()
+        self.pause(what, (*PAUSES, LONG_CUT) if self.seconds >= 10 * LONG_CUT else PAUSES)
         self.link.mend()
 
     def fill_disk(self):
@@ -200,6 +207,84 @@ class Torture:
             self.s.up()
         finally:
             self.s.variables = {}  # of the commands of this test
+
+    def damage(self, path):
+        """How the file was damaged, or nothing where there is none."""
+        try:
+            with open(path, "rb") as file:
+                content = bytearray(file.read())
+        except FileNotFoundError:
+            return None
+        how = self.random.choice(("flipped", "cut", "removed"))
+        if how == "removed" or not content:
+            os.unlink(path)
+            return "removed"
+        # What SQLite reads of a page has no checksum: of the database, damage that it can see.
+        at = self.random.randrange(min(len(content), 100) if path.endswith(".db") else len(content))
+        if how == "flipped":
+            content[at] ^= 1 << self.random.randrange(8)
+        with open(path, "r+b") as file:
+            file.write(content)
+            if how == "cut":
+                file.truncate(at)
+        return how
+
+    def damage_service_file(self):
+        """A service that starts all the same has everything it acknowledged; one that refuses does so again until the file is back."""
+        path = os.path.join(self.s.data, self.random.choice(SERVICE_FILES))
+        self.s.kill_service()
+        folder = tempfile.mkdtemp(dir=self.s.base)  # the whole state, as a killed service leaves it
+        for name in SERVICE_FILES:
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copy2(os.path.join(self.s.data, name), folder)
+        how = self.damage(path)
+        if how is None:
+            return self.s.up()
+        what = f"{os.path.basename(path)} {how}"
+        refusal = self.s.run("up", "--listen", self.s.listen, "--detach", "--datastore-root", self.s.base, *self.s.arguments)
+        if refusal.code != 0:
+            if not refusal.err.startswith("error: "):
+                raise AssertionError(f"{what}: {refusal!r}, seed {self.seed}")
+            self.counts[f"{what}: refused"] += 1
+            for name in SERVICE_FILES:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self.s.data, name))
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.copy2(os.path.join(folder, name), self.s.data)
+            self.s.up()
+        else:
+            self.counts[f"{what}: nothing lost"] += 1
+        for job in self.jobs:
+            self.s.job(job)
+
+    def damage_node_file(self):
+        """A node that does not come back is given its file again; its tasks have gone elsewhere meanwhile."""
+        kind = self.random.choice(("agent", "keeper"))
+        name = self.random.choice(NODE_FILES[kind])
+        node = self.random.choice(self.far)
+        path, pid = os.path.join(node.folder, name), node.agent() if kind == "agent" else node.keeper()
+        if not pid or not os.path.exists(path):
+            return
+        with open(path, "rb") as file:
+            content = file.read()
+        how = self.damage(path)
+        self.s.kill(pid)
+        what = f"{name} of a node {how}"
+        connected = lambda: self.s.get(f"/v1/nodes/{node.name}")["state"] in ("idle", "busy", "draining")
+        try:
+            wait_until(lambda: not connected(), 3, what="it is gone")
+        except NeverHappened:
+            pass  # it was back before that was seen
+        try:
+            wait_until(connected, 4 * LEASE, what=f"{node.name} is back")
+            self.counts[f"{what}: back"] += 1
+        except NeverHappened:
+            self.counts[f"{what}: refused"] += 1
+            node.stop()
+            with open(path, "wb") as file:
+                file.write(content)
+            node.start()
+            wait_until(connected, what=f"{node.name} is back, seed {self.seed}")
 
     # Checks.
 
