@@ -2,9 +2,9 @@
 // JSON.
 //
 //   step MODEL BATCH [SECONDS]   training steps of one worker: samples per second, median step
-//   push FLOATS                  push and pull of a parameter server over TCP, in another process:
-//   microseconds reduce shm|tcp FLOATS        all-reduce of two processes: microseconds checkpoint FLOATS
-//   durable checkpoint and the stall of training: milliseconds
+//   push FLOATS [encrypted]      push and pull of a parameter server over TCP, in another process:
+//   microseconds reduce shm|tcp|encrypted FLOATS   all-reduce of two processes: microseconds checkpoint
+//   FLOATS            durable checkpoint and the stall of training: milliseconds
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -88,17 +88,26 @@ pid_t child(const std::function<void()>& work) {
   ::_exit(0);
 }
 
-int push(std::size_t floats) {
+// As between hosts, though both ends are on this one.
+GangKey gang_key(bool encrypted) {
+  if (!encrypted) return {};
+  return {"the key of the benchmark's gang", GangKey::Encryption::always};
+}
+
+int push(std::size_t floats, const GangKey& key) {
   auto listener = listen_on({"127.0.0.1", 0}).value();
   const Address address{"127.0.0.1", local_port(listener.get()).value()};
   const pid_t server = child([&] {
     Stop stop;
-    static_cast<void>(serve_parameters(std::move(listener), {}, stop));
+    ServerOptions options;
+    options.key = key;
+    static_cast<void>(serve_parameters(std::move(listener), options, stop));
   });
   Plan plan;
   plan.floats = floats;
   plan.optimizer.rate = 1e-6F;
-  const auto exchange = make_servers_exchange({plan, 0, {address}, {}, {std::chrono::seconds(20), nullptr}});
+  const auto exchange =
+      make_servers_exchange({plan, 0, {address}, {}, {std::chrono::seconds(20), nullptr}, key});
   WorkerState state{Flat(floats, 0.5F), Optimizer(plan.optimizer, {0, floats}, {})};
   if (!exchange->join(state)) return 1;
   const auto gradients = exchange->gradients(0);
@@ -116,7 +125,7 @@ int push(std::size_t floats) {
   return 0;
 }
 
-int reduce(bool shared, std::size_t floats) {
+int reduce(bool shared, std::size_t floats, const GangKey& key) {
   std::uint16_t port = 0;
   {
     const auto listener = listen_on({"127.0.0.1", 0});
@@ -130,6 +139,7 @@ int reduce(bool shared, std::size_t floats) {
     options.floats = floats;
     options.wait_limit = {std::chrono::seconds(20), nullptr};
     options.shared_memory = shared;
+    options.key = key;
     auto group = Rendezvous::open(options).and_then(
         [](const std::unique_ptr<Rendezvous>& rendezvous) { return rendezvous->form(0); });
     if (!group) return;
@@ -194,12 +204,15 @@ int main(int count, char** arguments) {
   const auto number = [&](int at) { return at < count ? std::atof(arguments[at]) : 0.0; };
   if (what == "step" && count >= 4)
     return step(arguments[2], std::atoi(arguments[3]), count > 4 ? number(4) : 1.0);
-  if (what == "push" && count == 3) return push(static_cast<std::size_t>(number(2)));
+  if (what == "push" && count >= 3)
+    return push(static_cast<std::size_t>(number(2)),
+                gang_key(count > 3 && std::strcmp(arguments[3], "encrypted") == 0));
   if (what == "reduce" && count == 4)
-    return reduce(std::strcmp(arguments[2], "shm") == 0, static_cast<std::size_t>(number(3)));
+    return reduce(std::strcmp(arguments[2], "shm") == 0, static_cast<std::size_t>(number(3)),
+                  gang_key(std::strcmp(arguments[2], "encrypted") == 0));
   if (what == "checkpoint" && count == 3) return checkpoint(static_cast<std::size_t>(number(2)));
   fmt::print(stderr,
-             "usage: slipway-train-bench step MODEL BATCH [SECONDS] | push FLOATS | reduce shm|tcp FLOATS | "
-             "checkpoint FLOATS\n");
+             "usage: slipway-train-bench step MODEL BATCH [SECONDS] | push FLOATS [encrypted] | "
+             "reduce shm|tcp|encrypted FLOATS | checkpoint FLOATS\n");
   return 2;
 }

@@ -249,6 +249,11 @@ with tempfile.TemporaryDirectory() as temporary:
             gloo = ["sh", "-c", f'd=$(mktemp -d) && {peers}/peer_gloo {size} "$d"; rm -rf "$d"']
         compare(f"all-reduce TCP {name} / Gloo", owed, [ours, "reduce", "tcp", size], gloo, "us", False)
 
+    # What encryption between hosts costs: the same exchange without and with it, on loopback, where nothing hides it.
+    for size, name in (("80000", "80k"), ("10000000", "10M")):
+        compare(f"all-reduce TCP {name}, encrypted / plain", "", [ours, "reduce", "encrypted", size], [ours, "reduce", "tcp", size], "us", False)
+    compare("parameter server 80k, encrypted / plain", "", [ours, "push", "80000", "encrypted"], [ours, "push", "80000"], "us", False)
+
     data = ["--data", plain_data]
     alone("MLP, 2 workers / 1 worker", ">= 1.6", lambda: ranks(2, [*data, "--epochs", "30"])["samples_per_s"] / ranks(1, [*data, "--epochs", "30"])["samples_per_s"], "times")
     if options.tensorflow and (not options.only or options.only in "TensorFlow"):

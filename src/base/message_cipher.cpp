@@ -2,9 +2,6 @@
 
 #include <openssl/evp.h>
 
-#include <algorithm>
-#include <memory>
-
 #include "base/check.h"
 
 namespace slipway {
@@ -12,20 +9,20 @@ namespace {
 
 constexpr int message_tag_size = static_cast<int>(MessageCipher::overhead);
 
-using CipherContext = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
-
-const unsigned char* read_at(std::string_view text, std::size_t at = 0) {
-  return reinterpret_cast<const unsigned char*>(text.data()) + at;
-}
-unsigned char* write_at(std::string& text, std::size_t at = 0) {
-  return reinterpret_cast<unsigned char*>(text.data()) + at;
+std::span<unsigned char> bytes_of(std::string& text) {
+  return {reinterpret_cast<unsigned char*>(text.data()), text.size()};
 }
 
 }  // namespace
 
-MessageCipher::MessageCipher(std::string_view key) {
-  SLIPWAY_CHECK(key.size() == key_.size());
-  std::copy(key.begin(), key.end(), key_.begin());
+void MessageCipher::FreeContext::operator()(evp_cipher_ctx_st* context) const {
+  EVP_CIPHER_CTX_free(context);
+}
+
+MessageCipher::MessageCipher(std::string_view key) : context_(EVP_CIPHER_CTX_new()) {
+  SLIPWAY_CHECK(context_ != nullptr && key.size() == 32);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(key.data());
+  SLIPWAY_CHECK(EVP_EncryptInit_ex(context_.get(), EVP_aes_256_gcm(), nullptr, bytes, nullptr) == 1);
 }
 
 std::array<unsigned char, 12> MessageCipher::next_nonce() {
@@ -35,45 +32,53 @@ std::array<unsigned char, 12> MessageCipher::next_nonce() {
   return nonce;
 }
 
-std::string MessageCipher::seal(unsigned char kind, std::string_view clear) {
-  const CipherContext context(EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free);
+void MessageCipher::seal_in_place(unsigned char kind, std::span<unsigned char> message) {
+  SLIPWAY_CHECK(message.size() >= overhead);
   const auto nonce = next_nonce();
-  std::string sealed(clear.size() + overhead, '\0');
-  const int length = static_cast<int>(clear.size());
+  const std::span<unsigned char> text = message.first(message.size() - overhead);
+  unsigned char* tag = text.data() + text.size();
   int size = 0;
-  int rest = 0;
-  SLIPWAY_CHECK(context != nullptr);
-  EVP_CIPHER_CTX* c = context.get();
-  SLIPWAY_CHECK(EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), nullptr, key_.data(), nonce.data()) == 1);
-  SLIPWAY_CHECK(EVP_EncryptUpdate(c, nullptr, &rest, &kind, 1) == 1);
-  SLIPWAY_CHECK(EVP_EncryptUpdate(c, write_at(sealed), &size, read_at(clear), length) == 1);
-  SLIPWAY_CHECK(EVP_EncryptFinal_ex(c, write_at(sealed, clear.size()), &rest) == 1);
-  SLIPWAY_CHECK(
-      EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_GET_TAG, message_tag_size, write_at(sealed, clear.size())) == 1);
-  return sealed;
+  EVP_CIPHER_CTX* c = context_.get();
+  SLIPWAY_CHECK(EVP_EncryptInit_ex(c, nullptr, nullptr, nullptr, nonce.data()) == 1);
+  SLIPWAY_CHECK(EVP_EncryptUpdate(c, nullptr, &size, &kind, 1) == 1);
+  SLIPWAY_CHECK(EVP_EncryptUpdate(c, text.data(), &size, text.data(), static_cast<int>(text.size())) == 1);
+  SLIPWAY_CHECK(EVP_EncryptFinal_ex(c, tag, &size) == 1);
+  SLIPWAY_CHECK(EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_GET_TAG, message_tag_size, tag) == 1);
 }
 
-Result<std::string> MessageCipher::open(unsigned char kind, std::string_view sealed) {
+Result<void> MessageCipher::open_in_place(unsigned char kind, std::span<unsigned char> message) {
   const auto broken = [] {
     return fail(ErrorCode::denied, "a message was changed on its way, or is not of this connection");
   };
-  if (sealed.size() < overhead) return broken();
-  const CipherContext context(EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free);
-  SLIPWAY_CHECK(context != nullptr);
+  if (message.size() < overhead) return broken();
   const auto nonce = next_nonce();
-  const std::size_t length = sealed.size() - overhead;
-  std::string tag(sealed.substr(length));
-  std::string clear(length, '\0');
+  const std::span<unsigned char> text = message.first(message.size() - overhead);
+  unsigned char* tag = text.data() + text.size();
   unsigned char nothing[overhead];
   int size = 0;
-  EVP_CIPHER_CTX* c = context.get();
-  if (EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), nullptr, key_.data(), nonce.data()) != 1 ||
+  EVP_CIPHER_CTX* c = context_.get();
+  if (EVP_DecryptInit_ex(c, nullptr, nullptr, nullptr, nonce.data()) != 1 ||
       EVP_DecryptUpdate(c, nullptr, &size, &kind, 1) != 1 ||
-      EVP_DecryptUpdate(c, write_at(clear), &size, read_at(sealed), static_cast<int>(length)) != 1 ||
-      EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_SET_TAG, message_tag_size, tag.data()) != 1 ||
+      EVP_DecryptUpdate(c, text.data(), &size, text.data(), static_cast<int>(text.size())) != 1 ||
+      EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_SET_TAG, message_tag_size, tag) != 1 ||
       EVP_DecryptFinal_ex(c, nothing, &size) != 1)
     return broken();
-  return clear;
+  return {};
+}
+
+std::string MessageCipher::seal(unsigned char kind, std::string_view clear) {
+  std::string message;
+  message.reserve(clear.size() + overhead);
+  message.append(clear).append(overhead, '\0');
+  seal_in_place(kind, bytes_of(message));
+  return message;
+}
+
+Result<std::string> MessageCipher::open(unsigned char kind, std::string_view sealed) {
+  std::string message(sealed);
+  if (auto opened = open_in_place(kind, bytes_of(message)); !opened) return fail(opened.error());
+  message.resize(message.size() - overhead);
+  return message;
 }
 
 }  // namespace slipway

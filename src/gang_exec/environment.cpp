@@ -58,8 +58,9 @@ bool is_of_node(std::string_view name) {
 Environment to_send(const Environment& own) {
   Environment sent;
   for (const auto& [name, value] : own)
-    // The secret stays: the peer has it, or would not listen.
-    if ((!is_of_node(name) || is_given(name)) && !name.starts_with("SLIPWAY_START_"))
+    // The secrets stay: the peer has them, or would not listen.
+    if ((!is_of_node(name) || is_given(name)) && !name.starts_with("SLIPWAY_START_") &&
+        name != "SLIPWAY_GANG_KEY")
       sent.emplace(name, value);
   return sent;
 }

@@ -8,13 +8,13 @@ namespace slipway::gang_exec {
 namespace {
 
 TEST(Environment, SendsAllButVariablesOfTheNode) {
-  const Environment first{{"PATH", "/first"},        {"MINE", "1"},
-                          {"SLIPWAY_NODE", "lab-1"}, {"HOME", "/home/a"},
-                          {"SLIPWAY_X", "x1"},       {"SLIPWAY_START_SECRET", "s"},
-                          {"OMPI_MCA_a", "b"},       {"BASH_FUNC_f%%", "() { :; }"}};
+  const Environment first{{"PATH", "/first"},        {"MINE", "1"},       {"SLIPWAY_NODE", "lab-1"},
+                          {"HOME", "/home/a"},       {"SLIPWAY_X", "x1"}, {"SLIPWAY_START_SECRET", "s"},
+                          {"SLIPWAY_GANG_KEY", "k"}, {"OMPI_MCA_a", "b"}, {"BASH_FUNC_f%%", "() { :; }"}};
   const Environment second{{"PATH", "/second"}, {"SLIPWAY_NODE", "lab-2"}, {"HOME", "/home/b"}, {"OWN", "2"}};
   const Environment sent = to_send(first);
   EXPECT_FALSE(sent.contains("SLIPWAY_START_SECRET"));
+  EXPECT_FALSE(sent.contains("SLIPWAY_GANG_KEY"));
   EXPECT_FALSE(sent.contains("HOME"));
   const Environment merged = merge(second, sent);
   EXPECT_EQ(merged.at("PATH"), "/first");

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/encoding.h"
+#include "base/hmac.h"
 #include "domain/gang.h"
 #include "domain/layout.h"
 #include "launch/toolkits.h"
@@ -184,11 +186,20 @@ ProcessStart preparation(const Gang& gang, std::uint32_t place, const Words& of_
   return process;
 }
 
+// What the processes of an attempt prove to each other that they belong together with. It is made from the
+// attempt's secret, and does not tell it.
+std::string gang_key(const Gang& gang) {
+  const bool is_several = gang.members.size() > 1 || has_launcher(gang.task);
+  if (!is_several || gang.placement.secret.empty()) return "";
+  return format_hex(hmac_sha256(gang.placement.secret, "gang key"));
+}
+
 struct Launcher {  // what is the same for all processes of the attempt
   const Gang& gang;
   const Row& row;
   std::string world;
   std::string hosts;
+  std::string key;  // of the gang; empty where there is none
   const Words& of_gang;
 
   ProcessStart process(std::uint32_t rank, std::size_t gpus_used) const {
@@ -222,6 +233,7 @@ struct Launcher {  // what is the same for all processes of the attempt
       environment["SLIPWAY_ROLE"] = member.role;
       environment["SLIPWAY_ROLE_INDEX"] = index;
     }
+    if (!key.empty()) environment["SLIPWAY_GANG_KEY"] = key;
     if (!task.mount_root.empty()) environment["SLIPWAY_MOUNTS"] = task.mount_root;
     AllWords words{of_gang,
                    {{"rank", number},
@@ -305,7 +317,7 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
   const Row& row = row_of(task.toolkit);
   const std::string hosts = addresses(placement.nodes);
   const Words of_gang = words_of_all(placement, hosts);
-  const Launcher launcher{gang, row, std::to_string(gang.world_size()), hosts, of_gang};
+  const Launcher launcher{gang, row, std::to_string(gang.world_size()), hosts, gang_key(gang), of_gang};
   const JobId job = placement.key.task.job;
   std::vector<StartOrder> orders(gang.nodes());
   for (StartOrder& order : orders) {

@@ -6,7 +6,8 @@
 // {master} {gpus} {mpi_hosts} and what the toolkit adds; {{rank}} is a literal {rank}; other braces stay as
 // they are. Every process sees SLIPWAY_JOB_ID, SLIPWAY_TASK_NAME, SLIPWAY_TASK_INDEX, SLIPWAY_ATTEMPT,
 // SLIPWAY_NODE, SLIPWAY_NODES, SLIPWAY_RANK, SLIPWAY_WORLD_SIZE and SLIPWAY_LOCAL_RANK, with roles
-// SLIPWAY_ROLE and SLIPWAY_ROLE_INDEX; its agent adds the folders.
+// SLIPWAY_ROLE and SLIPWAY_ROLE_INDEX, and in a gang that was prepared SLIPWAY_GANG_KEY, which is never
+// printed; its agent adds the folders.
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct Placement {
   std::string task_name;  // sweep[7]
   std::string source;     // manifest hash, or empty
   std::vector<PlacedNode> nodes;
-  std::string secret;
+  std::string secret;               // of the attempt; empty until its nodes have prepared
   std::vector<View::Place> places;  // the pool's mounts and the task's, where they lie
   bool cpu_limit = true;            // of the pool
   std::optional<RunAs> run_as{};    // the user of the machine

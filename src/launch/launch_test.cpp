@@ -429,6 +429,25 @@ TEST(Launch, RolesInBlocksFillNodeAfterNodeAndPortsCountOnOverAMachine) {
   EXPECT_EQ(first_ports(together), (std::vector<std::uint16_t>{2222, 2225, 2227}));
 }
 
+TEST(Launch, EveryProcessOfAGangGetsTheKeyOfItsAttempt) {
+  for (const Toolkit toolkit : {Toolkit::none, Toolkit::torch, Toolkit::mpi}) {
+    TaskSpec task = in_view(toolkit, 2);
+    const auto keys = seen(task, placed_on(2), {"SLIPWAY_GANG_KEY"});
+    ASSERT_EQ(keys.size(), 2U);
+    const std::string key = keys[0].substr(keys[0].find(' ') + 1);
+    EXPECT_EQ(key.size(), 64U);
+    EXPECT_EQ(keys[1], "lab-2 " + key);
+    EXPECT_EQ(key.find(placed_on(2).secret), std::string::npos) << "what starts commands is not given away";
+    Placement next = placed_on(2);
+    next.secret = "another";
+    EXPECT_NE(seen(task, next, {"SLIPWAY_GANG_KEY"})[0], keys[0]);
+    for (const StartOrder& order : launch(task, prepared(task, placed_on(2))))
+      for (const ProcessStart& process : order.processes)
+        for (const std::string& word : process.argv) EXPECT_EQ(word.find(key), std::string::npos);
+  }
+  EXPECT_EQ(seen(in_view(Toolkit::none, 1), placed_on(1), {"SLIPWAY_GANG_KEY"}), Lines{"lab-1 (unset)"});
+}
+
 TEST(Launch, WordsAreFilledIntoVariablesAndTextsButNotIntoPlainVariables) {
   TaskSpec task = in_view(Toolkit::none, 2);
   task.environment = {{"PLAIN", "{index} {hosts}"}};

@@ -1,10 +1,12 @@
 // Groups with real sockets and shared memory; ranks are threads of this process.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <thread>
 
 #include "base/random.h"
+#include "train/exchange/acceptor.h"
 #include "train/exchange/collective.h"
 #include "train/exchange/group.h"
 #include "train/exchange/test_workers.h"
@@ -14,8 +16,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-AllReduceOptions ranks_at(const Address& master, std::uint32_t rank, std::uint32_t ranks, bool shared) {
-  return {rank, ranks, master, 2, 5, floats, {20s, nullptr}, shared, ""};
+AllReduceOptions ranks_at(const Address& master, std::uint32_t rank, std::uint32_t ranks, bool shared,
+                          const GangKey& key = {}) {
+  return {rank, ranks, master, 2, 5, floats, {20s, nullptr}, shared, "", key};
 }
 
 std::uint16_t free_port() {
@@ -111,6 +114,81 @@ TEST(AllReduce, RestartedRankGetsTheStateOfTheOthers) {
   }
 }
 
+TEST(AllReduce, EncryptedRunsGiveTheSameBits) {
+  const OptimizerSpec spec{.kind = OptimizerKind::adam, .rate = 0.01F};
+  std::vector<Flat> results;
+  for (const GangKey& key : {GangKey{}, GangKey{"the key of this gang"},
+                             GangKey{"the key of this gang", GangKey::Encryption::always}}) {
+    const Address master{"127.0.0.1", free_port()};
+    std::vector<Flat> of_rank(4);
+    {
+      std::vector<std::jthread> threads;
+      for (std::uint32_t r = 0; r < 4; ++r)
+        threads.emplace_back([&, r] {
+          AllReduceOptions options = ranks_at(master, r, 4, true, key);
+          options.machine = r < 2 ? "a" : "b";
+          auto exchange = make_all_reduce_exchange(options);
+          ASSERT_TRUE(exchange) << exchange.error().what;
+          of_rank[r] = run_worker(**exchange, spec, r, 30);
+        });
+    }
+    results.insert(results.end(), of_rank.begin(), of_rank.end());
+  }
+  for (const Flat& result : results) EXPECT_EQ(result, results[0]);
+}
+
+TEST(AllReduce, RankWithAnotherKeyIsRefusedAndTheRunGoesOn) {
+  const GangKey key{"the key of this gang"};
+  const Address master{"127.0.0.1", free_port()};
+  WorkerState zero_state = fresh({}), state = fresh({});
+  std::jthread zero([&] {
+    auto exchange = make_all_reduce_exchange(ranks_at(master, 0, 2, false, key));
+    const auto joined = (*exchange)->join(zero_state);
+    EXPECT_TRUE(joined) << joined.error().what;
+  });
+  struct Row {
+    GangKey key;
+    const char* says;
+  };
+  for (const Row& row :
+       {Row{{}, "rank 0 refused this process: it has no gang key (SLIPWAY_GANG_KEY) and this run has one"},
+        Row{{"another key, as long"},
+            "rank 0 does not know the gang key (SLIPWAY_GANG_KEY) of this process"}}) {
+    auto exchange = make_all_reduce_exchange(ranks_at(master, 1, 2, false, row.key));
+    const auto joined = (*exchange)->join(state);
+    ASSERT_FALSE(joined);
+    EXPECT_EQ(joined.error().what, row.says);
+    EXPECT_NE(joined.error().hint.find("the same SLIPWAY_GANG_KEY"), std::string::npos);
+  }
+  auto exchange = make_all_reduce_exchange(ranks_at(master, 1, 2, false, key));
+  const auto joined = (*exchange)->join(state);
+  EXPECT_TRUE(joined) << joined.error().what;
+}
+
+TEST(AllReduce, StrangersDoNotHoldUpTheMeeting) {
+  const GangKey key{"the key of this gang"};
+  const Address master{"127.0.0.1", free_port()};
+  std::jthread zero([&] {
+    auto exchange = make_all_reduce_exchange(ranks_at(master, 0, 2, false, key));
+    WorkerState state = fresh({});
+    const auto joined = (*exchange)->join(state);
+    EXPECT_TRUE(joined) << joined.error().what;
+  });
+  std::vector<Connection> silent;
+  for (std::size_t i = 0; i < Acceptor::waiting_max + 10; ++i)
+    silent.emplace_back(connect_to(master, "rank 0", {20s, nullptr}).value());
+  std::string noise(100'000, 'x');
+  iovec part{noise.data(), noise.size()};
+  // Refused before all of it is sent, or after.
+  static_cast<void>(send_all(silent.back(), {&part, 1}, "rank 0", {20s, nullptr}));
+  const Steady::time_point begin = Steady::now();
+  auto exchange = make_all_reduce_exchange(ranks_at(master, 1, 2, false, key));
+  WorkerState state = fresh({});
+  const auto joined = (*exchange)->join(state);
+  EXPECT_TRUE(joined) << joined.error().what;
+  EXPECT_LT(Steady::now() - begin, 4s) << "nobody's time-out was waited for";
+}
+
 TEST(AllReduce, RefusesARankOfAnotherModel) {
   const Address master{"127.0.0.1", free_port()};
   Stop stop;
@@ -127,8 +205,18 @@ TEST(AllReduce, RefusesARankOfAnotherModel) {
   WorkerState state = fresh({});
   const auto joined = (*exchange)->join(state);
   ASSERT_FALSE(joined);
-  EXPECT_NE(joined.error().what.find("rank 0 refused this rank"), std::string::npos) << joined.error().what;
+  EXPECT_NE(joined.error().what.find("rank 0 refused this process"), std::string::npos)
+      << joined.error().what;
   stop.request();
+}
+
+TEST(SharedMemory, IsOpenToItsUserAlone) {
+  SharedMemory::Ticket ticket;
+  const auto memory = SharedMemory::create({0, 2, floats, {"rank 0", "rank 1"}}, {1s, nullptr}, ticket);
+  ASSERT_TRUE(memory);
+  struct stat status {};
+  ASSERT_EQ(::fstat(ticket.fd, &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
 }
 
 TEST(Sum, IsReadInPiecesOrWholeWhenComplete) {
@@ -146,7 +234,8 @@ TEST(Sum, IsReadInPiecesOrWholeWhenComplete) {
 }
 
 // Socket pairs between threads: every size, both ways, against the plain loop.
-TEST(Collective, RingAndHalvingMatchTheReference) {
+void expect_reference(bool encrypted) {
+  const std::string to(32, 't'), from(32, 'f');
   for (const std::uint32_t n : {2U, 3U, 4U, 5U, 8U})
     for (const std::size_t size :
          {std::size_t{1}, std::size_t{2}, std::size_t{7}, std::size_t{1000}, std::size_t{300'001}}) {
@@ -165,8 +254,11 @@ TEST(Collective, RingAndHalvingMatchTheReference) {
           for (std::uint32_t j = i + 1; j < n; ++j) {
             int pair[2];
             ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-            peers[i].sockets[j] = Fd(pair[0]);
-            peers[j].sockets[i] = Fd(pair[1]);
+            peers[i].sockets[j] = Connection(Fd(pair[0]));
+            peers[j].sockets[i] = Connection(Fd(pair[1]));
+            if (!encrypted) continue;
+            peers[i].sockets[j].encrypt({to, from});
+            peers[j].sockets[i].encrypt({from, to});
           }
         std::vector<std::vector<float>> arrays(n), expected;
         for (std::uint32_t i = 0; i < n; ++i) {
@@ -192,12 +284,15 @@ TEST(Collective, RingAndHalvingMatchTheReference) {
     }
 }
 
+TEST(Collective, RingAndHalvingMatchTheReference) { expect_reference(false); }
+TEST(Collective, AndEncryptedTheSame) { expect_reference(true); }
+
 TEST(Collective, PeerThatTimesOutIsNamed) {
   int pair[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
   Peers peers{.rank = 0, .sockets = {}, .names = {"rank 0", "rank 1"}, .wait_limit = {100ms, nullptr}};
   peers.sockets.resize(2);
-  peers.sockets[1] = Fd(pair[0]);
+  peers.sockets[1] = Connection(Fd(pair[0]));
   const Fd other(pair[1]);
   std::vector<float> values(10);
   const auto done = all_reduce_ring(peers, values);

@@ -1,12 +1,9 @@
 #include "train/exchange/collective.h"
 
-#include <fmt/format.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 
 #include "base/check.h"
@@ -28,7 +25,7 @@ Result<void> send_and_receive(Peers& peers, std::uint32_t to, std::span<const fl
   const auto* bytes_out = reinterpret_cast<const char*>(out.data());
   auto* bytes_in = reinterpret_cast<char*>(in.data());
   std::size_t sent = 0, got = 0, held = 0;  // held: bytes in `chunk` not yet added
-  const int out_fd = peers.sockets[to].get(), in_fd = peers.sockets[from].get();
+  Connection &to_peer = peers.sockets[to], &from_peer = peers.sockets[from];
   const Steady::time_point deadline = Steady::now() + peers.wait_limit.timeout;
   const auto add_held = [&] {
     const std::size_t whole = held / sizeof(float);
@@ -39,44 +36,41 @@ Result<void> send_and_receive(Peers& peers, std::uint32_t to, std::span<const fl
     held -= whole * sizeof(float);
     std::memmove(chunk.data(), chunk.data() + whole * sizeof(float), held);
   };
-  while (sent < out.size_bytes() || got < in.size_bytes()) {
+  while (sent < out.size_bytes() || to_peer.has_unsent() || got < in.size_bytes()) {
     bool moved = false;
     if (sent < out.size_bytes()) {
-      const std::size_t piece = std::min(out.size_bytes() - sent, chunk_bytes);
-      const ssize_t put = ::send(out_fd, bytes_out + sent, piece, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (put > 0) {
-        sent += static_cast<std::size_t>(put);
-        moved = true;
-      } else if (put < 0 && errno != EAGAIN && errno != EINTR) {
-        return fail(lost(peers.names[to], fmt::format("is gone: {}", std::strerror(errno))));
-      }
+      const iovec piece{const_cast<char*>(bytes_out) + sent, std::min(out.size_bytes() - sent, chunk_bytes)};
+      const auto put = to_peer.send({&piece, 1}, peers.names[to]);
+      if (!put) return fail(put.error());
+      sent += *put;
+      moved = *put > 0;
+    } else if (to_peer.has_unsent()) {
+      if (auto flushed = to_peer.flush(peers.names[to]); !flushed) return flushed;
+      moved = !to_peer.has_unsent();
     }
     if (got < in.size_bytes()) {
       const bool adds = arrival == Arrival::add;
       const std::size_t size_max =
           adds ? std::min(chunk_bytes - held, in.size_bytes() - got - held) : in.size_bytes() - got;
-      const ssize_t came = ::recv(in_fd, adds ? chunk.data() + held : bytes_in + got, size_max, MSG_DONTWAIT);
-      if (came > 0) {
-        moved = true;
-        if (adds) {
-          held += static_cast<std::size_t>(came);
-          add_held();
-        } else {
-          got += static_cast<std::size_t>(came);
-        }
-      } else if (came == 0) {
-        return fail(lost(peers.names[from], "closed the connection"));
-      } else if (errno != EAGAIN && errno != EINTR) {
-        return fail(lost(peers.names[from], fmt::format("is gone: {}", std::strerror(errno))));
+      const auto came =
+          from_peer.receive(adds ? chunk.data() + held : bytes_in + got, size_max, peers.names[from]);
+      if (!came) return fail(came.error());
+      if (adds) {
+        held += *came;
+        add_held();
+      } else {
+        got += *came;
       }
+      moved = moved || *came > 0;
     }
     if (moved) continue;
     const Steady::time_point limit =
         peers.wait_limit.stop != nullptr ? peers.wait_limit.stop->limit(deadline) : deadline;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - Steady::now()).count();
     if (left <= 0) return fail(lost(peers.names[got < in.size_bytes() ? from : to], "timed out"));
-    pollfd fds[2] = {{sent < out.size_bytes() ? out_fd : -1, POLLOUT, 0},
-                     {got < in.size_bytes() ? in_fd : -1, POLLIN, 0}};
+    const bool sends = sent < out.size_bytes() || to_peer.has_unsent();
+    pollfd fds[2] = {{sends ? to_peer.fd() : -1, POLLOUT, 0},
+                     {got < in.size_bytes() ? from_peer.fd() : -1, POLLIN, 0}};
     ::poll(fds, 2, static_cast<int>(std::min<long long>(left, 1000)));
   }
   return {};

@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
 #include "base/result.h"
+#include "train/exchange/connection.h"
 #include "train/exchange/socket.h"
 
 namespace slipway::train {
 
 struct Peers {
   std::uint32_t rank = 0;
-  std::vector<Fd> sockets;  // one per peer; the own place is empty
+  std::vector<Connection> sockets;  // one per peer; the own place is empty
   std::vector<std::string> names;
   WaitLimit wait_limit{};
 

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "train/exchange/frame.h"
+#include "train/exchange/handshake.h"
 #include "train/exchange/plan.h"
 #include "train/exchange/socket.h"
 #include "train/nn/aligned.h"
@@ -70,6 +71,7 @@ struct ServersOptions {
   std::vector<Address> servers;
   Compression compression;
   WaitLimit wait_limit;
+  GangKey key = {};
 };
 std::unique_ptr<Exchange> make_servers_exchange(ServersOptions options);
 
@@ -85,6 +87,7 @@ struct AllReduceOptions {
   WaitLimit wait_limit;
   bool shared_memory = true;  // false: TCP even within a machine
   std::string machine = {};   // which machine this is; empty: find out
+  GangKey key = {};
 };
 Result<std::unique_ptr<Exchange>> make_all_reduce_exchange(AllReduceOptions options);
 

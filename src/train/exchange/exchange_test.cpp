@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/random.h"
+#include "train/exchange/acceptor.h"
 #include "train/exchange/collective.h"
 #include "train/exchange/group.h"
 #include "train/exchange/parameter_server.h"
@@ -58,8 +59,9 @@ Plan plan_for(std::uint32_t workers, std::uint32_t servers, Mode mode = Mode::sy
 // A parameter server in a thread, on a port of its own that outlives restarts.
 class TestServer {
  public:
-  explicit TestServer(std::uint32_t index, std::string folder = "", Steady::duration timeout = 20s)
-      : options_{index, std::move(folder), 3, true, timeout} {
+  explicit TestServer(std::uint32_t index, std::string folder = "", Steady::duration timeout = 20s,
+                      GangKey key = {})
+      : options_{index, std::move(folder), 3, true, timeout, std::move(key)} {
     start({"127.0.0.1", 0});
   }
   ~TestServer() { end(); }
@@ -98,8 +100,8 @@ class TestServer {
 
 std::unique_ptr<Exchange> worker_of(const Plan& plan, std::uint32_t worker,
                                     const std::vector<Address>& servers, Compression compression = {},
-                                    Steady::duration timeout = 20s) {
-  return make_servers_exchange({plan, worker, servers, compression, {timeout, nullptr}});
+                                    Steady::duration timeout = 20s, const GangKey& key = {}) {
+  return make_servers_exchange({plan, worker, servers, compression, {timeout, nullptr}, key});
 }
 
 TEST(ParameterServer, SynchronousRunsAreExact) {
@@ -248,18 +250,21 @@ TEST(ParameterServer, BackupWorkersLetAStepCompleteWithoutTheSlowest) {
   TestServer server(0);
   Plan plan = plan_for(3, 1);
   plan.backups = 1;
+  std::latch slow_is_here(1);  // or the run could be over before it comes
   std::promise<void> done;
   std::jthread slow([&, finished = done.get_future()]() mutable {
     const auto exchange = worker_of(plan, 2, {server.address()});
     WorkerState state = fresh(plan.optimizer);
-    ASSERT_TRUE(exchange->join(state));
+    const auto joined = exchange->join(state);
+    slow_is_here.count_down();
+    ASSERT_TRUE(joined) << joined.error().what;
     finished.wait();  // joins, then never sends
   });
   std::vector<std::jthread> threads;
   for (std::uint32_t w = 0; w < 2; ++w)
     threads.emplace_back([&, w] {
       const auto exchange = worker_of(plan, w, {server.address()});
-      run_worker(*exchange, plan.optimizer, w, 20);
+      run_worker(*exchange, plan.optimizer, w, 20, [&](std::uint64_t) { slow_is_here.wait(); });
     });
   threads.clear();
   done.set_value();
@@ -298,12 +303,12 @@ TEST(ParameterServer, RejectsUnexpectedPeersWithAReason) {
             std::string::npos)
       << refused.error().what;
 
-  auto garbage = connect_to(server.address(), "server", {5s, nullptr});
+  Connection garbage(connect_to(server.address(), "server", {5s, nullptr}).value());
   std::string noise(4000, 'x');
   iovec part{noise.data(), noise.size()};
-  ASSERT_TRUE(send_all(garbage->get(), {&part, 1}, "server", {5s, nullptr}));
+  ASSERT_TRUE(send_all(garbage, {&part, 1}, "server", {5s, nullptr}));
   std::string answer(frame_bytes, '\0');
-  const auto read = receive_all(garbage->get(), answer.data(), answer.size(), "server", {5s, nullptr});
+  const auto read = receive_all(garbage, answer.data(), answer.size(), "server", {5s, nullptr});
   if (read) {
     EXPECT_EQ(parse_frame(std::span<const std::uint8_t, frame_bytes>(
                               reinterpret_cast<const std::uint8_t*>(answer.data()), frame_bytes))
@@ -313,6 +318,85 @@ TEST(ParameterServer, RejectsUnexpectedPeersWithAReason) {
   }
   const auto second = worker_of(plan, 1, {server.address()});
   ASSERT_TRUE(second->join(state)) << "and the run goes on";
+}
+
+TEST(ParameterServer, EncryptedRunsGiveTheSameBits) {
+  for (const GangKey& key :
+       {GangKey{"the key of this gang"}, GangKey{"the key of this gang", GangKey::Encryption::always}}) {
+    TestServer first(0, "", 20s, key), second(1, "", 20s, key);
+    const Plan plan = plan_for(3, 2);
+    std::vector<Flat> results(3);
+    {
+      std::vector<std::jthread> threads;
+      for (std::uint32_t w = 0; w < 3; ++w)
+        threads.emplace_back([&, w] {
+          const auto exchange = worker_of(plan, w, {first.address(), second.address()}, {}, 20s, key);
+          results[w] = run_worker(*exchange, plan.optimizer, w, 40);
+        });
+    }
+    for (const Flat& result : results) EXPECT_EQ(result, synchronous_reference(plan.optimizer, 3, 40));
+    EXPECT_TRUE(first.wait()->finished);
+    EXPECT_TRUE(second.wait()->finished);
+  }
+}
+
+TEST(ParameterServer, ProcessWithAnotherKeyIsRefusedAndTheRunGoesOn) {
+  const GangKey key{"the key of this gang"};
+  TestServer server(0, "", 20s, key), open(0);
+  const Plan plan = plan_for(1, 1);
+  WorkerState state = fresh(plan.optimizer);
+  const auto refusal = [&](const TestServer& by, const GangKey& own) {
+    const auto joined = worker_of(plan, 0, {by.address()}, {}, 20s, own)->join(state);
+    EXPECT_FALSE(joined);
+    if (joined) return std::string();
+    EXPECT_NE(joined.error().hint.find("the same SLIPWAY_GANG_KEY"), std::string::npos)
+        << joined.error().hint;
+    const std::string& what = joined.error().what;
+    return what.substr(what.find(") ") + 2);
+  };
+  EXPECT_EQ(refusal(server, {}),
+            "refused this process: it has no gang key (SLIPWAY_GANG_KEY) and this run has one");
+  EXPECT_EQ(refusal(server, {"another key, as long"}),
+            "does not know the gang key (SLIPWAY_GANG_KEY) of this process");
+  EXPECT_EQ(refusal(open, key),
+            "refused this process: it has a gang key (SLIPWAY_GANG_KEY) and this process has none");
+  const auto joined = worker_of(plan, 0, {server.address()}, {}, 20s, key)->join(state);
+  EXPECT_TRUE(joined) << joined.error().what;
+}
+
+TEST(ParameterServer, StrangersNeitherEndNorHoldUpTheRun) {
+  const GangKey key{"the key of this gang"};
+  TestServer server(0, "", 20s, key);
+  const Plan plan = plan_for(1, 1);
+  std::vector<Connection> silent;
+  const auto strangers = [&] {
+    for (std::size_t i = 0; i < Acceptor::waiting_max + 10; ++i)
+      silent.emplace_back(connect_to(server.address(), "server", {20s, nullptr}).value());
+    std::string noise(100'000, 'x');
+    iovec part{noise.data(), noise.size()};
+    // Refused before all of it is sent, or after.
+    static_cast<void>(send_all(silent.back(), {&part, 1}, "server", {20s, nullptr}));
+  };
+  strangers();
+  const auto exchange = worker_of(plan, 0, {server.address()}, {}, 20s, key);
+  const Flat values = run_worker(*exchange, plan.optimizer, 0, 40, [&](std::uint64_t step) {
+    if (step == 20) strangers();
+  });
+  EXPECT_EQ(values, synchronous_reference(plan.optimizer, 1, 40));
+  EXPECT_TRUE(server.wait()->finished);
+}
+
+TEST(Acceptor, DropsWhoDoesNotSayHelloInTime) {
+  const Fd listener = listen_on({"127.0.0.1", 0}).value();
+  const Address address{"127.0.0.1", local_port(listener.get()).value()};
+  Acceptor acceptor(listener.get(), {}, 50ms);
+  Connection silent(connect_to(address, "it", {20s, nullptr}).value());
+  EXPECT_FALSE(acceptor.next("a peer", {1s, nullptr}));
+  char byte = 0;
+  const auto dropped = receive_all(silent, &byte, 1, "it", {20s, nullptr});
+  ASSERT_FALSE(dropped);
+  EXPECT_EQ(dropped.error().what, "it closed the connection");
+  EXPECT_EQ(acceptor.deadline(), Steady::time_point::max()) << "nobody waits any more";
 }
 
 TEST(ParameterServer, WorkerThatTimesOutIsNamed) {

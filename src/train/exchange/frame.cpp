@@ -15,7 +15,7 @@ namespace slipway::train {
 namespace {
 
 constexpr std::uint32_t magic = 0x57504c53;  // "SLPW"
-constexpr std::uint16_t version = 1;
+constexpr std::uint16_t version = 2;
 
 template <class T>
 void put(std::uint8_t* to, T value) {
@@ -56,7 +56,7 @@ Result<Frame> parse_frame(std::span<const std::uint8_t, frame_bytes> bytes) {
     return fail(ErrorCode::invalid, "it sent a damaged header");
   const auto kind = get<std::uint16_t>(&bytes[6]);
   if (kind < static_cast<std::uint16_t>(FrameKind::hello) ||
-      kind > static_cast<std::uint16_t>(FrameKind::ready))
+      kind > static_cast<std::uint16_t>(FrameKind::proof))
     return fail(ErrorCode::invalid, fmt::format("it sent an unknown message {}", kind));
   return Frame{static_cast<FrameKind>(kind), get<std::uint32_t>(&bytes[8]), get<std::uint32_t>(&bytes[12]),
                get<std::uint64_t>(&bytes[16]), get<std::uint64_t>(&bytes[24])};

@@ -25,6 +25,9 @@ enum class FrameKind : std::uint16_t {
   refuse,     // and why, as text
   table,      // who is where: the answer of rank 0 to the ranks of an all-reduce
   ready,      // a rank has what the table asks of it
+  challenge,  // handshake.h; before all others
+  answer,
+  proof,
 };
 
 enum FrameFlag : std::uint32_t {
@@ -38,6 +41,7 @@ enum FrameFlag : std::uint32_t {
   flag_restore = 1U << 7,     // in start: load your checkpoint of this step
   flag_ready = 1U << 8,       // in welcome: this server has values
   flag_missing = 1U << 9,     // in values: the step asked for is no longer here
+  flag_encrypt = 1U << 10,    // in challenge and answer
 };
 
 struct Frame {

@@ -11,6 +11,8 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "train/exchange/acceptor.h"
+#include "train/exchange/connection.h"
 #include "train/exchange/frame.h"
 
 namespace slipway::train {
@@ -42,33 +44,41 @@ bool number(const std::string& text, T& to) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-Result<void> send_text(int fd, FrameKind kind, std::uint32_t sender, std::string_view text,
+Result<void> send_text(Connection& connection, FrameKind kind, std::uint32_t sender, std::string_view text,
                        const std::string& peer, const WaitLimit& wait_limit) {
   auto header = format_frame({.kind = kind, .sender = sender, .bytes = text.size()});
   iovec parts[2] = {{header.data(), header.size()}, {const_cast<char*>(text.data()), text.size()}};
-  return send_all(fd, parts, peer, wait_limit);
+  return send_all(connection, parts, peer, wait_limit);
 }
 
-Result<std::string> receive_text(int fd, FrameKind kind, const std::string& peer, const WaitLimit& wait_limit,
-                                 std::uint32_t* sender = nullptr) {
+Result<std::string> receive_text(Connection& connection, FrameKind kind, const std::string& peer,
+                                 const WaitLimit& wait_limit) {
   std::array<std::uint8_t, frame_bytes> header{};
-  if (auto got = receive_all(fd, header.data(), header.size(), peer, wait_limit); !got)
+  if (auto got = receive_all(connection, header.data(), header.size(), peer, wait_limit); !got)
     return fail(got.error());
   const auto frame = parse_frame(header);
   if (!frame) return fail(frame.error().code, peer + ": " + frame.error().what, frame.error().hint);
   if (frame->bytes > text_max)
     return fail(ErrorCode::too_large, fmt::format("{} announced {} bytes", peer, frame->bytes));
   std::string text(static_cast<std::size_t>(frame->bytes), '\0');
-  if (auto got = receive_all(fd, text.data(), text.size(), peer, wait_limit); !got) return fail(got.error());
-  if (frame->kind == FrameKind::refuse)
-    return fail(ErrorCode::conflict, fmt::format("{} refused this rank: {}", peer, text),
-                "start every rank with the same options");
+  if (auto got = receive_all(connection, text.data(), text.size(), peer, wait_limit); !got)
+    return fail(got.error());
+  if (frame->kind == FrameKind::refuse) return fail(refused_by(peer, text));
   if (frame->kind != kind) return fail(ErrorCode::invalid, peer + " sent something else than was due");
-  if (sender != nullptr) *sender = frame->sender;
   return text;
 }
 
 std::string rank_name(std::uint32_t rank) { return fmt::format("rank {}", rank); }
+
+// Whether a rank is of the run that `own` is rank 0 of.
+Result<Introduction> check_rank(const Introduction& own, const Introduction& came) {
+  if (came.ranks == own.ranks && came.layout == own.layout && came.floats == own.floats && came.rank != 0)
+    return came;
+  return fail(ErrorCode::conflict,
+              fmt::format("it is rank {} of {} with model {:016x}, this is a run of {} with {:016x}",
+                          came.rank, came.ranks, came.layout, own.ranks, own.layout),
+              "start every rank with the same options");
+}
 
 }  // namespace
 
@@ -158,38 +168,27 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const AllReduceOptions& opt
 Result<void> Rendezvous::gather(const Introduction& own, std::vector<Introduction>& all,
                                 std::vector<std::string>& hosts, const WaitLimit& wait_limit) {
   const Steady::time_point deadline = Steady::now() + wait_limit.timeout;
+  Acceptor acceptor(master_.get(), options_.key);
   std::uint32_t missing = options_.ranks - 1;
   while (missing > 0) {
     std::string waiting;
     for (std::uint32_t rank = 1; rank < options_.ranks; ++rank)
       if (!controls_[rank]) waiting += (waiting.empty() ? "" : ", ") + rank_name(rank);
-    const WaitLimit left{deadline - Steady::now(), wait_limit.stop};
-    auto fd = accept_from(master_.get(), waiting, left);
-    if (!fd) return fail(fd.error());
-    const std::string host = remote_host(fd->get()).value_or("unknown");
-    const std::string peer = "a peer at " + host;
-    // An unknown peer gets a short timeout, not the whole one.
-    const WaitLimit brief{std::min<Steady::duration>(left.timeout, std::chrono::seconds(5)), wait_limit.stop};
-    const auto text = receive_text(fd->get(), FrameKind::hello, peer, brief);
-    const auto came = text.and_then([](const std::string& t) { return parse_introduction(t); });
-    if (!came) {
-      log::warning("rank0.peer_refused", {{"peer", peer}, {"why", came.error().what}});
-      continue;
+    auto peers = acceptor.next(waiting, {deadline - Steady::now(), wait_limit.stop});
+    if (!peers) return fail(peers.error());
+    for (ServerConnection& peer : *peers) {
+      const auto came =
+          parse_introduction(peer.text()).and_then([&](const Introduction& i) { return check_rank(own, i); });
+      if (!came) {
+        log::warning("exchange.peer_refused", {{"peer", peer.name()}, {"why", came.error().what}});
+        peer.refuse(came.error());
+        continue;
+      }
+      if (!controls_[came->rank]) --missing;
+      hosts[came->rank] = remote_host(peer.fd()).value_or("unknown");
+      controls_[came->rank] = peer.release();
+      all[came->rank] = *came;
     }
-    if (came->ranks != own.ranks || came->layout != own.layout || came->floats != own.floats ||
-        came->rank == 0) {
-      const std::string why =
-          fmt::format("it is rank {} of {} with model {:016x}, this is a run of {} with {:016x}", came->rank,
-                      came->ranks, came->layout, own.ranks, own.layout);
-      log::warning("rank0.peer_refused", {{"peer", peer}, {"why", why}});
-      if (auto sent = send_text(fd->get(), FrameKind::refuse, 0, why, peer, brief); !sent)
-        log::debug("rank0.refusal_unsent", {{"peer", peer}});
-      continue;
-    }
-    if (!controls_[came->rank]) --missing;
-    controls_[came->rank] = std::move(*fd);
-    all[came->rank] = *came;
-    hosts[came->rank] = host;
   }
   return {};
 }
@@ -201,7 +200,9 @@ Result<std::unique_ptr<Group>> Rendezvous::form_once(std::uint64_t step, const W
   if (me != 0) {
     auto fd = connect_to(options_.master, "rank 0", wait_limit);
     if (!fd) return fail(fd.error());
-    controls_[0] = std::move(*fd);
+    controls_[0] = Connection(std::move(*fd));
+    if (auto known = authenticate(controls_[0], options_.key, "rank 0", wait_limit); !known)
+      return fail(known.error());
   }
   if (!data_ && ranks > 1) {
     auto listener = listen_on({"", 0});
@@ -226,16 +227,16 @@ Result<std::unique_ptr<Group>> Rendezvous::form_once(std::uint64_t step, const W
     if (auto gathered = gather(own, all, hosts, wait_limit); !gathered) return fail(gathered.error());
     group->table_ = make_table(all, hosts, random_hex(8));
     for (std::uint32_t rank = 1; rank < ranks; ++rank)
-      if (auto sent = send_text(controls_[rank].get(), FrameKind::table, 0, format_table(group->table_),
+      if (auto sent = send_text(controls_[rank], FrameKind::table, 0, format_table(group->table_),
                                 rank_name(rank), wait_limit);
           !sent)
         return fail(sent.error());
   } else {
-    if (auto sent = send_text(controls_[0].get(), FrameKind::hello, me, format_introduction(own), "rank 0",
-                              wait_limit);
+    if (auto sent =
+            send_text(controls_[0], FrameKind::hello, me, format_introduction(own), "rank 0", wait_limit);
         !sent)
       return fail(sent.error());
-    const auto table = receive_text(controls_[0].get(), FrameKind::table, "rank 0", wait_limit)
+    const auto table = receive_text(controls_[0], FrameKind::table, "rank 0", wait_limit)
                            .and_then([](const std::string& text) { return parse_table(text); });
     if (!table) return fail(table.error());
     group->table_ = *table;
@@ -261,22 +262,20 @@ Result<std::unique_ptr<Group>> Rendezvous::form_once(std::uint64_t step, const W
   if (me == 0) {
     tickets[0] = own_ticket;
     for (std::uint32_t rank = 1; rank < ranks; ++rank) {
-      auto text = receive_text(controls_[rank].get(), FrameKind::ready, rank_name(rank), wait_limit);
+      auto text = receive_text(controls_[rank], FrameKind::ready, rank_name(rank), wait_limit);
       if (!text) return fail(text.error());
       tickets[rank] = *text;
     }
     std::string joined;
     for (const std::string& text : tickets) joined += text + " ";
     for (std::uint32_t rank = 1; rank < ranks; ++rank)
-      if (auto sent =
-              send_text(controls_[rank].get(), FrameKind::ready, 0, joined, rank_name(rank), wait_limit);
+      if (auto sent = send_text(controls_[rank], FrameKind::ready, 0, joined, rank_name(rank), wait_limit);
           !sent)
         return fail(sent.error());
   } else {
-    if (auto sent = send_text(controls_[0].get(), FrameKind::ready, me, own_ticket, "rank 0", wait_limit);
-        !sent)
+    if (auto sent = send_text(controls_[0], FrameKind::ready, me, own_ticket, "rank 0", wait_limit); !sent)
       return fail(sent.error());
-    const auto text = receive_text(controls_[0].get(), FrameKind::ready, "rank 0", wait_limit);
+    const auto text = receive_text(controls_[0], FrameKind::ready, "rank 0", wait_limit);
     if (!text) return fail(text.error());
     const std::vector<std::string> words = words_of(*text);
     const std::size_t at = neighbours[0] * 2;
@@ -307,22 +306,25 @@ Result<void> Rendezvous::connect_machines(Group& group, const WaitLimit& wait_li
     const Address& address = table.members[table.ranks_of(machine)[0]].address;
     auto fd = connect_to(address, peers.names[machine], wait_limit);
     if (!fd) return fail(fd.error());
-    if (auto sent = send_text(fd->get(), FrameKind::hello, peers.rank, table.session, peers.names[machine],
-                              wait_limit);
+    Connection& peer = peers.sockets[machine] = Connection(std::move(*fd));
+    if (auto known = authenticate(peer, options_.key, peers.names[machine], wait_limit); !known) return known;
+    if (auto sent =
+            send_text(peer, FrameKind::hello, peers.rank, table.session, peers.names[machine], wait_limit);
         !sent)
       return sent;
-    peers.sockets[machine] = std::move(*fd);
   }
+  const Steady::time_point deadline = Steady::now() + wait_limit.timeout;
+  Acceptor acceptor(data_.get(), options_.key);
   for (std::uint32_t missing = table.machines() - peers.rank - 1; missing > 0;) {
-    auto fd = accept_from(data_.get(), "another machine's rank", wait_limit);
-    if (!fd) return fail(fd.error());
-    std::uint32_t machine = 0;
-    const auto session = receive_text(fd->get(), FrameKind::hello, "a peer", wait_limit, &machine);
-    // Left over from an earlier rendezvous, or a stranger.
-    if (!session || *session != table.session || machine <= peers.rank || machine >= table.machines())
-      continue;
-    if (!peers.sockets[machine]) --missing;
-    peers.sockets[machine] = std::move(*fd);
+    auto came = acceptor.next("another machine's rank", {deadline - Steady::now(), wait_limit.stop});
+    if (!came) return fail(came.error());
+    for (ServerConnection& peer : *came) {
+      const std::uint32_t machine = peer.frame().sender;
+      // Left over from an earlier rendezvous, or a stranger.
+      if (peer.text() != table.session || machine <= peers.rank || machine >= table.machines()) continue;
+      if (!peers.sockets[machine]) --missing;
+      peers.sockets[machine] = peer.release();
+    }
   }
   return {};
 }

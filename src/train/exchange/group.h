@@ -85,9 +85,9 @@ class Rendezvous {  // what stays between two groups: the listening sockets
   Result<void> connect_machines(Group& group, const WaitLimit& wait_limit);
 
   AllReduceOptions options_;
-  Fd master_;                 // rank 0 only
-  Fd data_;                   // where other machines connect
-  std::vector<Fd> controls_;  // rank 0: one per rank; others: [0] leads to rank 0
+  Fd master_;                         // rank 0 only
+  Fd data_;                           // where other machines connect
+  std::vector<Connection> controls_;  // rank 0: one per rank; others: [0] leads to rank 0
 };
 
 }  // namespace slipway::train

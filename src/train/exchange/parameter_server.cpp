@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "train/exchange/acceptor.h"
 #include "train/exchange/frame.h"
 #include "train/exchange/server_connection.h"
 #include "train/nn/kernels.h"
@@ -23,7 +23,10 @@ namespace {
 class Server {
  public:
   Server(Fd listener, const ServerOptions& options, const Stop& stop)
-      : listener_(std::move(listener)), options_(options), stop_(stop) {}
+      : listener_(std::move(listener)),
+        options_(options),
+        stop_(stop),
+        acceptor_(listener_.get(), options.key) {}
 
   Result<ServerReport> run();
 
@@ -37,7 +40,7 @@ class Server {
     bool has_come = false, has_left = false;
   };
 
-  void accept();
+  void take_in(std::list<ServerConnection> came);
   void handle(ServerConnection& connection);
   Result<void> on_frame(ServerConnection& connection);
   Result<void> on_hello(ServerConnection& connection);
@@ -60,6 +63,7 @@ class Server {
   Fd listener_;
   ServerOptions options_;
   const Stop& stop_;
+  Acceptor acceptor_;
   std::list<ServerConnection> connections_;
 
   std::optional<Plan> plan_;
@@ -107,13 +111,16 @@ CheckpointInfo Server::info() const {
           .accuracy = -1};
 }
 
-void Server::accept() {
-  for (;;) {
-    Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd) return;
-    set_socket_options(fd.get());
-    const std::string host = remote_host(fd.get()).value_or("unknown");
-    connections_.emplace_back(std::move(fd), fmt::format("a peer at {}", host));
+void Server::take_in(std::list<ServerConnection> came) {
+  while (!came.empty()) {
+    connections_.splice(connections_.end(), came, came.begin());
+    ServerConnection& connection = connections_.back();
+    if (auto known = on_hello(connection); !known) {
+      drop(connection, known.error());
+      continue;
+    }
+    connection.next();
+    handle(connection);
   }
 }
 
@@ -133,10 +140,8 @@ Result<void> Server::on_frame(ServerConnection& connection) {
   const Frame& frame = connection.frame();
   if (!connection.has_payload()) {  // the header has just come: say where the payload goes, within its bound
     switch (frame.kind) {
-      case FrameKind::hello: return connection.expect(64 * 1024);
       case FrameKind::start:
       case FrameKind::push: {
-        if (connection.worker() < 0) return fail(ErrorCode::invalid, "it sent a request before its hello");
         const std::size_t plain = size_of(slice_) * sizeof(float);
         const std::size_t most = sizeof(Tail) + std::max(plain, top_bytes_max(size_of(slice_)));
         const bool straight = frame.kind == FrameKind::push && (frame.flags & (flag_half | flag_top)) == 0 &&
@@ -151,12 +156,11 @@ Result<void> Server::on_frame(ServerConnection& connection) {
     }
   }
   switch (frame.kind) {
-    case FrameKind::hello: return on_hello(connection);
     case FrameKind::start: return on_start(connection);
     case FrameKind::pull: return on_pull(connection);
     case FrameKind::push: return on_push(connection);
     case FrameKind::bye:
-      if (connection.worker() >= 0) workers_[static_cast<std::size_t>(connection.worker())].has_left = true;
+      workers_[static_cast<std::size_t>(connection.worker())].has_left = true;
       if (connection.worker() == 0 && (frame.flags & flag_finish) != 0) finished_ = true;
       return fail(lost(connection.name(), "has left"));
     default: return fail(ErrorCode::invalid, "it sent a message that only servers send");
@@ -252,7 +256,6 @@ Result<void> Server::on_start(ServerConnection& connection) {
 }
 
 Result<void> Server::on_pull(ServerConnection& connection) {
-  if (connection.worker() < 0) return fail(ErrorCode::invalid, "it sent a request before its hello");
   Worker& worker = workers_[static_cast<std::size_t>(connection.worker())];
   const std::uint64_t wanted = connection.frame().step;
   if (!ready_) {
@@ -401,8 +404,7 @@ void Server::drop(ServerConnection& connection, const Error& why) {
     log::info("server.peer_gone", {{"peer", connection.name()}, {"why", why.what}});
   else {
     log::warning("server.peer_refused", {{"peer", connection.name()}, {"why", why.what}});
-    connection.send({.kind = FrameKind::refuse}, fmt::format("{}\n{}", why.what, why.hint));
-    connection.flush();
+    connection.refuse(why);
   }
   connection.close();
   if (index < 0 || workers_[static_cast<std::size_t>(index)].connection != &connection) return;
@@ -437,7 +439,8 @@ Result<void> Server::check_worker_timeouts() {
 }
 
 int Server::poll_timeout() const {
-  const Steady::time_point due = stop_.limit(progress_at_ + options_.worker_timeout);
+  const Steady::time_point due =
+      std::min(stop_.limit(progress_at_ + options_.worker_timeout), acceptor_.deadline());
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - Steady::now()).count();
   return static_cast<int>(std::clamp<long long>(left, 1, 1000));
 }
@@ -450,19 +453,21 @@ Result<ServerReport> Server::run() {
     const bool alone = std::none_of(workers_.begin(), workers_.end(),
                                     [](const Worker& worker) { return worker.connection != nullptr; });
     if (stopping && (alone || Steady::now() >= stop_.limit(Steady::time_point::max()))) break;
-    fds.assign({{listener_.get(), POLLIN, 0}, {stopping ? -1 : stop_.fd(), POLLIN, 0}});
+    fds.assign({{stopping ? -1 : stop_.fd(), POLLIN, 0}});
+    acceptor_.add_to(fds);
+    const std::size_t first = fds.size();
     for (const ServerConnection& connection : connections_)
       fds.push_back({connection.fd(), connection.events(), 0});
     if (::poll(fds.data(), fds.size(), poll_timeout()) < 0 && errno != EINTR)
       return fail(system_error("cannot wait for workers", errno));
     auto connection = connections_.begin();
-    for (std::size_t i = 2; i < fds.size(); ++i, ++connection) {
+    for (std::size_t i = first; i < fds.size(); ++i, ++connection) {
       if ((fds[i].revents & POLLOUT) != 0 && !connection->flush())
         drop(*connection, lost(connection->name(), "closed the connection"));
       if ((fds[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) handle(*connection);
     }
     connections_.remove_if([](const ServerConnection& gone) { return gone.closed(); });
-    if (fds[0].revents != 0) accept();
+    take_in(acceptor_.step(std::span(fds).subspan(1, first - 1)));
     if (auto heard = check_worker_timeouts(); !heard) return fail(heard.error());
   }
   if (writer_ && ready_) {

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "train/exchange/handshake.h"
 #include "train/exchange/plan.h"
 #include "train/exchange/socket.h"
 #include "train/exchange/stop.h"
@@ -28,6 +29,7 @@ struct ServerOptions {
   int checkpoints_kept = 3;
   bool resume = true;                                          // offer what is in the folder
   Steady::duration worker_timeout = std::chrono::seconds(60);  // of a worker everyone waits for
+  GangKey key = {};
 };
 
 struct ServerReport {

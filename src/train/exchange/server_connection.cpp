@@ -2,17 +2,43 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
-#include <cerrno>
-#include <cstring>
-
-#include "train/exchange/socket.h"
+#include "base/random.h"
 
 namespace slipway::train {
+namespace {
+
+constexpr std::size_t unauthenticated_max = 64 * 1024;  // of a frame
+
+}  // namespace
+
+ServerConnection::ServerConnection(Connection connection, std::string name, const GangKey& key)
+    : connection_(std::move(connection)),
+      name_(std::move(name)),
+      handshake_(key, is_same_host(connection_.fd()), random_hex(nonce_bytes / 2)) {}
 
 Result<bool> ServerConnection::receive() {
+  for (;;) {
+    auto arrived = receive_frame();
+    if (!arrived || !*arrived || handshake_.is_done()) return arrived;
+    // Read to its end even when it is refused: what is left unread would reset the connection before the
+    // peer has read why.
+    const auto taken = has_payload() ? take_handshake() : expect(unauthenticated_max);
+    if (!taken) return fail(taken.error());
+  }
+}
+
+Result<void> ServerConnection::take_handshake() {
+  const auto answer = handshake_.take(frame_, text());
+  if (!answer) return fail(answer.error());
+  next();
+  if (*answer) send((*answer)->frame, (*answer)->payload);
+  if (const auto keys = handshake_.keys()) connection_.encrypt(*keys);
+  return {};
+}
+
+Result<bool> ServerConnection::receive_frame() {
   for (;;) {
     if (state_ == State::header_done) return true;  // the payload's destination is not known yet
     const bool in_header = state_ == State::header;
@@ -26,15 +52,10 @@ Result<bool> ServerConnection::receive() {
       return true;
     }
     std::uint8_t* to = in_header ? header_ : target_;
-    const ssize_t got = ::recv(fd_.get(), to + got_, owed - got_, 0);
-    if (got > 0)
-      got_ += static_cast<std::size_t>(got);
-    else if (got == 0)
-      return fail(lost(name_, "closed the connection"));
-    else if (errno == EAGAIN)
-      return false;
-    else if (errno != EINTR)
-      return fail(lost(name_, fmt::format("is gone: {}", std::strerror(errno))));
+    const auto got = connection_.receive(to + got_, owed - got_, name_);
+    if (!got) return fail(got.error());
+    if (*got == 0) return false;
+    got_ += *got;
   }
 }
 
@@ -70,7 +91,8 @@ void ServerConnection::introduce(int worker) {
 }
 
 short ServerConnection::events() const {
-  return static_cast<short>(out_.empty() ? POLLIN : POLLIN | POLLOUT);
+  const bool is_empty = out_.empty() && !connection_.has_unsent();
+  return static_cast<short>(is_empty ? POLLIN : POLLIN | POLLOUT);
 }
 
 void ServerConnection::send(Frame frame, std::string_view payload) {
@@ -100,7 +122,7 @@ void ServerConnection::send_values(Frame frame, const Tail& tail, std::span<cons
 }
 
 bool ServerConnection::flush() {
-  while (!out_.empty() && fd_) {
+  while (!out_.empty() && !closed()) {
     Piece& piece = out_.front();
     iovec parts[2];
     std::size_t count = 0, skip = piece.sent;
@@ -108,16 +130,18 @@ bool ServerConnection::flush() {
       if (skip < part.size()) parts[count++] = {const_cast<char*>(part.data()) + skip, part.size() - skip};
       skip -= std::min(skip, part.size());
     }
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = count;
-    const ssize_t put = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return errno == EAGAIN;
-    piece.sent += static_cast<std::size_t>(put);
+    const auto sent = connection_.send({parts, count}, name_);
+    if (!sent) return false;
+    if (*sent == 0) return true;
+    piece.sent += *sent;
     if (piece.sent == piece.size()) out_.pop_front();
   }
-  return true;
+  return closed() || connection_.flush(name_).has_value();
+}
+
+void ServerConnection::refuse(const Error& why) {
+  send({.kind = FrameKind::refuse}, format_refusal(why));
+  close();
 }
 
 }  // namespace slipway::train

@@ -1,21 +1,23 @@
 #pragma once
-// One worker's connection as the server's loop sees it: frames in pieces as they arrive, answers in pieces as
-// the socket takes them. For parameter_server.cpp.
+// The accepting side of a connection, for whoever polls it: frames in pieces as they arrive, answers in
+// pieces as the socket takes them. Where there is a gang key, frames come only from a peer that has proved to
+// know it.
 #include <cstdint>
 #include <deque>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/file.h"
 #include "base/result.h"
+#include "train/exchange/connection.h"
 #include "train/exchange/frame.h"
+#include "train/exchange/handshake.h"
 
 namespace slipway::train {
 
 class ServerConnection {
  public:
-  ServerConnection(Fd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
+  ServerConnection(Connection connection, std::string name, const GangKey& key);
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;
 
@@ -44,13 +46,19 @@ class ServerConnection {
   int worker() const { return worker_; }
   void introduce(int worker);
   const std::string& name() const { return name_; }
-  bool closed() const { return !fd_; }
-  void close() { fd_.reset(); }
-  int fd() const { return fd_.get(); }
+  // Says why, as far as the socket takes it, and closes.
+  void refuse(const Error& why);
+  bool closed() const { return !connection_; }
+  void close() { connection_.close(); }
+  int fd() const { return connection_.fd(); }
   short events() const;
+  // To go on without this object; nothing may be queued.
+  Connection release() { return std::move(connection_); }
 
  private:
   enum class State { header, header_done, payload };
+  Result<bool> receive_frame();
+  Result<void> take_handshake();
   struct Piece {
     std::string own;                 // header, tail, and values where copied
     std::span<const char> borrowed;  // values that stay as they are
@@ -58,8 +66,9 @@ class ServerConnection {
     std::size_t size() const { return own.size() + borrowed.size(); }
   };
 
-  Fd fd_;
+  Connection connection_;
   std::string name_;
+  AcceptingHandshake handshake_;
   int worker_ = -1;
   State state_ = State::header;
   std::uint8_t header_[frame_bytes] = {};

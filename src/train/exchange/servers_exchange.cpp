@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "train/exchange/connection.h"
 #include "train/exchange/exchange.h"
 #include "train/nn/kernels.h"
 
@@ -48,7 +49,7 @@ class ServersExchange final : public Exchange {
   struct Server {
     std::string name;
     Range slice;
-    Fd fd = {};
+    Connection connection = {};
     std::string packed = {};  // compressed gradients on their way
   };
 
@@ -85,7 +86,7 @@ Result<void> ServersExchange::send(Server& server, Frame frame, std::span<iovec>
   auto header = format_frame(frame);
   std::vector<iovec> parts = {{header.data(), header.size()}};
   parts.insert(parts.end(), payload.begin(), payload.end());
-  return send_all(server.fd.get(), parts, server.name, options_.wait_limit);
+  return send_all(server.connection, parts, server.name, options_.wait_limit);
 }
 
 Result<void> ServersExchange::send_text(Server& server, Frame frame, std::string_view text) {
@@ -95,20 +96,18 @@ Result<void> ServersExchange::send_text(Server& server, Frame frame, std::string
 
 Result<Frame> ServersExchange::receive(Server& server) {
   std::array<std::uint8_t, frame_bytes> header{};
-  if (auto got = receive_all(server.fd.get(), header.data(), header.size(), server.name, options_.wait_limit);
+  if (auto got =
+          receive_all(server.connection, header.data(), header.size(), server.name, options_.wait_limit);
       !got)
     return fail(got.error());
   auto frame = parse_frame(header);
   if (!frame) return fail(frame.error().code, server.name + ": " + frame.error().what, frame.error().hint);
   if (frame->kind == FrameKind::refuse && frame->bytes <= 64 * 1024) {
     std::string why(static_cast<std::size_t>(frame->bytes), '\0');
-    if (auto got = receive_all(server.fd.get(), why.data(), why.size(), server.name, options_.wait_limit);
+    if (auto got = receive_all(server.connection, why.data(), why.size(), server.name, options_.wait_limit);
         !got)
       return fail(got.error());
-    const std::size_t line = std::min(why.find('\n'), why.size());
-    return fail(ErrorCode::conflict,
-                fmt::format("{} refused this worker: {}", server.name, why.substr(0, line)),
-                line < why.size() ? why.substr(line + 1) : "");
+    return fail(refused_by(server.name, why));
   }
   return frame;
 }
@@ -119,7 +118,7 @@ Result<Welcome> ServersExchange::receive_welcome(Server& server) {
   if (frame->kind != FrameKind::welcome || frame->bytes > 64 * 1024)
     return fail(ErrorCode::invalid, server.name + " did not answer with a welcome");
   std::string text(static_cast<std::size_t>(frame->bytes), '\0');
-  if (auto got = receive_all(server.fd.get(), text.data(), text.size(), server.name, options_.wait_limit);
+  if (auto got = receive_all(server.connection, text.data(), text.size(), server.name, options_.wait_limit);
       !got)
     return fail(got.error());
   Welcome welcome{(frame->flags & flag_ready) != 0, frame->step, {}};
@@ -138,9 +137,9 @@ Result<Frame> ServersExchange::receive_values(Server& server, Tail& tail) {
   const std::size_t size = (server.slice.end - server.slice.begin) * sizeof(float);
   if (frame->kind != FrameKind::values || frame->bytes != sizeof tail + size)
     return fail(ErrorCode::invalid, server.name + " did not answer with values of this model");
-  auto got = receive_all(server.fd.get(), &tail, sizeof tail, server.name, options_.wait_limit);
+  auto got = receive_all(server.connection, &tail, sizeof tail, server.name, options_.wait_limit);
   if (got)
-    got = receive_all(server.fd.get(), incoming_.data() + server.slice.begin, size, server.name,
+    got = receive_all(server.connection, incoming_.data() + server.slice.begin, size, server.name,
                       options_.wait_limit);
   if (!got) return fail(got.error());
   return frame;
@@ -150,7 +149,9 @@ Result<Welcome> ServersExchange::introduce(Server& server) {
   const auto index = static_cast<std::size_t>(&server - servers_.data());
   auto fd = connect_to(options_.servers[index], server.name, options_.wait_limit);
   if (!fd) return fail(fd.error());
-  server.fd = std::move(*fd);
+  server.connection = Connection(std::move(*fd));
+  if (auto known = authenticate(server.connection, options_.key, server.name, options_.wait_limit); !known)
+    return fail(known.error());
   if (auto sent = send_text(server, {.kind = FrameKind::hello}, plan_text_); !sent) return fail(sent.error());
   return receive_welcome(server);
 }
@@ -364,11 +365,11 @@ Result<StepOutcome> ServersExchange::step(WorkerState& state, const StepReport& 
 
 void ServersExchange::leave(bool finished) {
   for (Server& server : servers_) {
-    if (!server.fd) continue;
+    if (!server.connection) continue;
     // A server that is gone already needs no notice.
     static_cast<void>(
         send_text(server, {.kind = FrameKind::bye, .flags = finished ? std::uint32_t{flag_finish} : 0}, ""));
-    server.fd.reset();
+    server.connection.close();
   }
 }
 

@@ -74,6 +74,9 @@ SharedMemory::~SharedMemory() {
 Result<void> SharedMemory::map(bool fresh) {
   const std::size_t head = line + layout_.ranks * sizeof(Slot);
   mapped_ = head + (2 * layout_.ranks + 1) * padded(layout_.floats) * sizeof(float);
+  // A memfd is open to all; whoever may not look into this process cannot reach it anyway.
+  if (fresh && ::fchmod(fd_.get(), S_IRUSR | S_IWUSR) != 0)
+    return fail(system_error("cannot close shared memory to other users", errno));
   if (fresh && ::ftruncate(fd_.get(), static_cast<off_t>(mapped_)) != 0)
     return fail(system_error("cannot size shared memory", errno));
   struct stat status {};

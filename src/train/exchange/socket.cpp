@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "base/quantity.h"
 
@@ -38,11 +40,6 @@ Result<Addresses> resolve(const Address& address, bool passive) {
   return Addresses(found, &::freeaddrinfo);
 }
 
-int poll_ms(Steady::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Steady::now()).count();
-  return static_cast<int>(std::clamp<long long>(left, 0, 60'000));
-}
-
 // One attempt; the error number, or 0 with `made` set.
 int connect_once(const addrinfo& where, Steady::time_point deadline, const Stop* stop, Fd& made) {
   Fd fd(::socket(where.ai_family, where.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, where.ai_protocol));
@@ -60,7 +57,33 @@ int connect_once(const addrinfo& where, Steady::time_point deadline, const Stop*
   return 0;
 }
 
+using HostBytes = std::array<std::uint8_t, 16>;
+
+// An IPv4 address as IPv6 has it (::ffff:a.b.c.d); nothing of a socket that is no TCP.
+std::optional<HostBytes> host_bytes(const sockaddr_storage& address) {
+  HostBytes bytes{};
+  if (address.ss_family == AF_INET6) {
+    std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, bytes.size());
+    return bytes;
+  }
+  if (address.ss_family != AF_INET) return std::nullopt;
+  bytes[10] = bytes[11] = 0xff;
+  std::memcpy(&bytes[12], &reinterpret_cast<const sockaddr_in&>(address).sin_addr, 4);
+  return bytes;
+}
+
+bool is_loopback(const HostBytes& host) {
+  constexpr HostBytes v6{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  constexpr HostBytes mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127};
+  return host == v6 || std::equal(mapped.begin(), mapped.begin() + 13, host.begin());
+}
+
 }  // namespace
+
+int poll_ms(Steady::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Steady::now()).count();
+  return static_cast<int>(std::clamp<long long>(left, 0, 60'000));
+}
 
 Error lost(const std::string& peer, std::string_view how) {
   return {ErrorCode::unavailable, fmt::format("{} {}", peer, how),
@@ -133,6 +156,16 @@ Result<std::string> remote_host(int fd) {
   return std::string(host);
 }
 
+bool is_same_host(int fd) {
+  sockaddr_storage own{}, other{};
+  socklen_t own_size = sizeof own, other_size = sizeof other;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
+      ::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &other_size) != 0)
+    return false;
+  const auto here = host_bytes(own), there = host_bytes(other);
+  return here && there && (*here == *there || (is_loopback(*here) && is_loopback(*there)));
+}
+
 Result<void> wait_for(int fd, short events, const std::string& peer, Steady::time_point deadline,
                       const Stop* stop) {
   for (;;) {
@@ -172,66 +205,6 @@ Result<Fd> connect_to(const Address& address, const std::string& peer, const Wai
                           format_duration(std::chrono::duration_cast<Duration>(wait_limit.timeout)),
                           std::strerror(error)),
               "check that it was started and that its address is right");
-}
-
-Result<Fd> accept_from(int listener, const std::string& waiting_for, const WaitLimit& wait_limit) {
-  const Steady::time_point deadline = Steady::now() + wait_limit.timeout;
-  for (;;) {
-    Fd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd) {
-      set_socket_options(fd.get());
-      return fd;
-    }
-    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-      return fail(system_error("cannot accept", errno));
-    if (auto ready = wait_for(listener, POLLIN, waiting_for, deadline, wait_limit.stop); !ready)
-      return fail(ready.error());
-  }
-}
-
-Result<void> send_all(int fd, std::span<iovec> parts, const std::string& peer, const WaitLimit& wait_limit) {
-  const Steady::time_point deadline = Steady::now() + wait_limit.timeout;
-  while (!parts.empty()) {
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = parts.size();
-    const ssize_t put = ::sendmsg(fd, &message, MSG_NOSIGNAL);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0 && errno == EAGAIN) {
-      if (auto ready = wait_for(fd, POLLOUT, peer, deadline, wait_limit.stop); !ready) return ready;
-      continue;
-    }
-    if (put < 0) return fail(lost(peer, fmt::format("is gone: {}", std::strerror(errno))));
-    auto left = static_cast<std::size_t>(put);
-    while (!parts.empty() && left >= parts.front().iov_len) {
-      left -= parts.front().iov_len;
-      parts = parts.subspan(1);
-    }
-    if (!parts.empty()) {
-      parts.front().iov_base = static_cast<char*>(parts.front().iov_base) + left;
-      parts.front().iov_len -= left;
-    }
-  }
-  return {};
-}
-
-Result<void> receive_all(int fd, void* to, std::size_t size, const std::string& peer,
-                         const WaitLimit& wait_limit) {
-  auto* bytes = static_cast<char*>(to);
-  Steady::time_point deadline = Steady::now() + wait_limit.timeout;
-  while (size > 0) {
-    const ssize_t got = ::recv(fd, bytes, size, 0);
-    if (got > 0) {
-      bytes += got;
-      size -= static_cast<std::size_t>(got);
-      continue;
-    }
-    if (got == 0) return fail(lost(peer, "closed the connection"));
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN) return fail(lost(peer, fmt::format("is gone: {}", std::strerror(errno))));
-    if (auto ready = wait_for(fd, POLLIN, peer, deadline, wait_limit.stop); !ready) return ready;
-  }
-  return {};
 }
 
 }  // namespace slipway::train

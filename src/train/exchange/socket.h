@@ -1,9 +1,6 @@
 #pragma once
 // TCP between the processes of a run. Every wait has a deadline and names the peer when it passes.
-#include <sys/uio.h>
-
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,6 +24,8 @@ Result<Fd> listen_on(const Address& address);
 Result<std::uint16_t> local_port(int fd);
 // The numeric host of the other end.
 Result<std::string> remote_host(int fd);
+// What is sent there never leaves this machine: both ends are loopback, or have one and the same address.
+bool is_same_host(int fd);
 
 // Waits of one process: until when, and what can cut them short.
 struct WaitLimit {
@@ -36,19 +35,13 @@ struct WaitLimit {
 
 // Tries again until it works, the time-out passes or a stop is requested. `peer` is for messages.
 Result<Fd> connect_to(const Address& address, const std::string& peer, const WaitLimit& wait_limit);
-// The next connection, without delay of small frames.
-Result<Fd> accept_from(int listener, const std::string& waiting_for, const WaitLimit& wait_limit);
-
-// All of it, or why not. The sockets are non-blocking; EOF and a timeout are `unavailable`.
-Result<void> send_all(int fd, std::span<iovec> parts, const std::string& peer, const WaitLimit& wait_limit);
-Result<void> receive_all(int fd, void* to, std::size_t size, const std::string& peer,
-                         const WaitLimit& wait_limit);
 
 // Waits for `events` on fd. Error `unavailable` when the time is up.
 Result<void> wait_for(int fd, short events, const std::string& peer, Steady::time_point deadline,
                       const Stop* stop);
 
-void set_socket_options(int fd);  // non-blocking, no delay, closed on exec
+int poll_ms(Steady::time_point deadline);  // at most a minute
+void set_socket_options(int fd);           // non-blocking, no delay, closed on exec
 Error lost(const std::string& peer, std::string_view how);
 
 }  // namespace slipway::train

@@ -10,6 +10,8 @@
 namespace slipway::train {
 namespace {
 
+constexpr std::size_t gang_key_min = 16;
+
 std::string value_of(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string() : found->second;
@@ -168,9 +170,7 @@ Result<Cluster> by_slipway(const Options& options, const Environment& environmen
   return cluster;
 }
 
-}  // namespace
-
-Result<Cluster> discover_cluster(const Options& options, const Environment& environment) {
+Result<Cluster> find_cluster(const Options& options, const Environment& environment) {
   if (options.distribute == Distribute::none) return Cluster{.source = "--distribute none"};
   if (!options.ps_hosts.empty() || !options.worker_hosts.empty()) return by_flags(options);
   if (const std::string text = value_of(environment, "TF_CONFIG"); !text.empty())
@@ -184,6 +184,27 @@ Result<Cluster> discover_cluster(const Options& options, const Environment& envi
         ErrorCode::invalid, "no setting names the other processes",
         "--ps-hosts and --worker-hosts, TF_CONFIG, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT do");
   return Cluster{.source = "nothing"};
+}
+
+Result<GangKey> gang_key(const Environment& environment) {
+  GangKey key{value_of(environment, "SLIPWAY_GANG_KEY")};
+  if (key.is_set() && key.secret.size() < gang_key_min)
+    return fail(
+        ErrorCode::invalid,
+        fmt::format("SLIPWAY_GANG_KEY has {} characters, fewer than {}", key.secret.size(), gang_key_min),
+        "give every process of the run the same random text, such as that of: openssl rand -hex 32");
+  if (value_of(environment, "SLIPWAY_TRUSTED_NETWORK") == "1") key.encryption = GangKey::Encryption::never;
+  return key;
+}
+
+}  // namespace
+
+Result<Cluster> discover_cluster(const Options& options, const Environment& environment) {
+  auto key = gang_key(environment);
+  if (!key) return fail(key.error());
+  auto cluster = find_cluster(options, environment);
+  if (cluster) cluster->key = std::move(*key);
+  return cluster;
 }
 
 }  // namespace slipway::train

@@ -33,6 +33,7 @@ int serve(const Options& options, const Cluster& cluster, const Stop& stop, Spee
   server.checkpoints_kept = static_cast<int>(options.keep_checkpoints);
   server.resume = options.resume != "never";
   server.worker_timeout = options.peer_timeout;
+  server.key = cluster.key;
   if (!options.checkpoint_dir.empty())
     server.checkpoint_folder = fmt::format("{}/ps-{}", options.checkpoint_dir, cluster.index);
   log::info("server.listening",

@@ -248,6 +248,24 @@ TEST(Cluster, RejectsInconsistentClusterSettings) {
   }
 }
 
+TEST(Cluster, TakesTheKeyOfItsGang) {
+  const auto found = [](const Environment& environment) {
+    return discover_cluster(options_for({}), environment);
+  };
+  EXPECT_FALSE(found({}).value().key.is_set());
+  const std::string key(64, 'k');
+  const auto cluster = found({{"SLIPWAY_GANG_KEY", key}});
+  EXPECT_EQ(cluster.value().key.secret, key);
+  EXPECT_EQ(cluster.value().key.encryption, GangKey::Encryption::between_hosts);
+  const auto trusting = found({{"SLIPWAY_GANG_KEY", key}, {"SLIPWAY_TRUSTED_NETWORK", "1"}});
+  EXPECT_EQ(trusting.value().key.secret, key) << "peers still prove themselves";
+  EXPECT_EQ(trusting.value().key.encryption, GangKey::Encryption::never);
+  const auto weak = found({{"SLIPWAY_GANG_KEY", "guessable"}});
+  ASSERT_FALSE(weak);
+  EXPECT_EQ(weak.error().what, "SLIPWAY_GANG_KEY has 9 characters, fewer than 16");
+  EXPECT_EQ((weak.error().what + weak.error().hint).find("guessable"), std::string::npos) << "it is a secret";
+}
+
 TEST(Trainer, LearnsDrawnDigits) {
   const DataPair data = draw_digits(1);
   const Null null;

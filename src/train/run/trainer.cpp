@@ -219,9 +219,10 @@ Result<void> Run::connect() {
   if (cluster_.kind == Cluster::Kind::alone) {
     exchange_ = make_alone(network_->floats(), options_.batch_size);
   } else if (cluster_.kind == Cluster::Kind::all_reduce) {
-    auto made = make_all_reduce_exchange({cluster_.index, cluster_.workers, cluster_.master,
-                                          options_.batch_size, network_->layout_fingerprint(),
-                                          network_->floats(), wait_limit, options_.shared_memory, ""});
+    auto made =
+        make_all_reduce_exchange({cluster_.index, cluster_.workers, cluster_.master, options_.batch_size,
+                                  network_->layout_fingerprint(), network_->floats(), wait_limit,
+                                  options_.shared_memory, "", cluster_.key});
     if (!made) return fail(made.error());
     exchange_ = std::move(*made);
   } else {
@@ -244,7 +245,7 @@ Result<void> Run::connect() {
       return fail(ErrorCode::invalid,
                   fmt::format("--backup-workers {} leaves none of {} workers", plan.backups, plan.workers));
     exchange_ = make_servers_exchange(
-        {std::move(plan), cluster_.index, cluster_.servers, options_.compress, wait_limit});
+        {std::move(plan), cluster_.index, cluster_.servers, options_.compress, wait_limit, cluster_.key});
   }
   return exchange_->join(*state_);
 }
