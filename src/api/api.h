@@ -1,9 +1,9 @@
 #pragma once
 // The native REST API: parse, call, render. Runs on the network's thread and keeps no state that matters.
 //
-// A read never runs on the control thread, but for trial evaluations of autoscale formulas. What was saved is
-// read and rendered on the threads of the ReadPool; live state comes as copies that the control loop makes:
-// its snapshot, or a LiveView for explanations.
+// A read never runs on the control thread. What was saved is read and rendered on the threads of the
+// ReadPool; live state comes as copies that the control loop makes: its snapshot, or a LiveView for
+// explanations and trial evaluations.
 #include <atomic>
 #include <functional>
 #include <map>
@@ -188,20 +188,6 @@ class Api {
   using ExplainJob =
       std::function<Result<net::Response>(const JobRecord&, const control::LiveView*, control::ReadStore&)>;
   void explain_job(const Call& call, bool only_job, ExplainJob work);
-  // For what only the control thread can say; it is rendered on a read thread.
-  template <class T>
-  void evaluate(const Call& call, std::function<Result<T>(control::Controller&)> work,
-                std::function<Result<net::Response>(const T&)> render) {
-    control_.read(
-        [this, call, work = std::move(work), render = std::move(render)](control::Controller& controller) {
-          auto result = std::make_shared<Result<T>>(work(controller));
-          answer(call, [result, render](control::ReadStore&) -> Result<net::Response> {
-            if (!*result) return fail(result->error());
-            return render(**result);
-          });
-        },
-        refusal(call));
-  }
   // Sends the problem, from any thread.
   static std::function<void(const Error&)> refusal(const Call& call) {
     return [call](const Error& error) { call.loop().post([call, error] { call.send(problem(error)); }); };

@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "api/list.h"
 #include "api/secrets.h"
+#include "control/scale.h"
 #include "wire/formula.h"
 #include "wire/pool.h"
 #include "wire/records.h"
@@ -75,14 +76,14 @@ void Api::add_pool_routes() {
               [this](const Call& call) {
                 auto text = wire::parse_evaluate_request(call.request().body);
                 if (!text) return call.send(problem(text.error()));
-                evaluate<Controller::Evaluation>(
-                    call,
-                    [call, text = *text](Controller& c) {
-                      return c.evaluate_autoscale(call.caller, call.part("pool"), text);
-                    },
-                    [](const Controller::Evaluation& evaluation) -> Result<net::Response> {
-                      return json(200, wire::format_evaluation(evaluation.outcome, evaluation.run));
-                    });
+                const std::string pool = call.part("pool");
+                explain(call, {.workspace = call.caller.workspace, .pool = pool, .only_samples = true},
+                        [pool, text = *text](const control::LiveView& live, ReadStore&) {
+                          return control::evaluate_autoscale(live, pool, text)
+                              .map([](const control::Evaluation& evaluation) {
+                                return json(200, wire::format_evaluation(evaluation.outcome, evaluation.run));
+                              });
+                        });
               });
   router_.add("GET", "/v1/pools/{pool}/history", {Object::pool, Verb::read}, [this](const Call& call) {
     const auto limit = limit_of(call);

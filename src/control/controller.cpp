@@ -119,10 +119,6 @@ Result<PoolView> Controller::pool(const Caller& caller, const std::string& name)
   return show_pool(turn_, caller, name);
 }
 std::vector<PoolView> Controller::pools(const Caller& caller) const { return list_pools(turn_, caller); }
-Result<Controller::Evaluation> Controller::evaluate_autoscale(const Caller& caller, const std::string& name,
-                                                              const std::optional<std::string>& text) const {
-  return control::evaluate_autoscale(turn_, caller, name, text);
-}
 
 // ── nodes ──
 

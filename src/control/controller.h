@@ -37,7 +37,6 @@ namespace slipway::control {
 class Controller {
  public:
   using Submitted = control::Submitted;
-  using Evaluation = control::Evaluation;
   using Totals = control::Totals;
 
   // Loads what the store has. `seed` is for the jitter of retries.
@@ -64,8 +63,6 @@ class Controller {
   Result<void> may_delete_pool(const Caller& caller, const std::string& name) const;
   Result<PoolView> pool(const Caller& caller, const std::string& name) const;
   std::vector<PoolView> pools(const Caller& caller) const;
-  Result<Evaluation> evaluate_autoscale(const Caller& caller, const std::string& name,
-                                        const std::optional<std::string>& text) const;
 
   // -- nodes
   Result<NodeView> node(const Caller& caller, const std::string& name) const;
@@ -92,7 +89,9 @@ class Controller {
   Result<void> remove_job(const Caller& caller, JobId id);
   // By id, or the newest of a name.
   Result<JobRecord> find_job(const Caller& caller, const std::string& id_or_name);
-  Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) { return store_.attempts(task); }
+  Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) {
+    return store_.attempts_of(tasks);
+  }
 
   // -- folders and datastores
   FolderRecord put_folder(const Caller& caller, const std::string& path, Tags tags);
@@ -126,7 +125,7 @@ class Controller {
   // -- copies for the read threads, made between two turns
   const Totals& totals() const { return state_.totals; }
   void fill(Snapshot& snapshot) const;  // snapshot.cpp
-  LiveView live(const LiveQuery& query) const { return copy_live(state_, turn_.now, query); }
+  LiveView live(const LiveQuery& query) const { return copy_live(turn_, query); }
 
   // -- for the deterministic simulation: "" or what is broken
   std::string broken_invariant() const;

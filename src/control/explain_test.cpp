@@ -17,8 +17,8 @@ struct Busy : Bench {
     holder = submit({one_node()});
     finish();
   }
-  LiveView view(JobId job) { return copy_live(state, turn.now, {.job = job}); }
-  LiveView queue() { return copy_live(state, turn.now, {.workspace = "default", .pool = "lab"}); }
+  LiveView view(JobId job) { return copy_live(turn, {.job = job}); }
+  LiveView queue() { return copy_live(turn, {.workspace = "default", .pool = "lab"}); }
   std::string why(JobId job) { return explain(view(job)).answer; }
 };
 
@@ -111,10 +111,10 @@ TEST(Queue, IsInOrderWithAReasonEach) {
 TEST(Queue, AnUnknownPoolIsAnErrorAndNoPoolsAreNone) {
   Busy busy;
   const auto unknown =
-      list_queue(copy_live(busy.state, busy.turn.now, {.workspace = "default", .pool = "x"}), "x", 9);
+      list_queue(copy_live(busy.turn, {.workspace = "default", .pool = "x"}), "x", 9);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::not_found);
-  EXPECT_TRUE(list_queue(copy_live(busy.state, busy.turn.now, {.workspace = "other"}), "", 9)->empty());
+  EXPECT_TRUE(list_queue(copy_live(busy.turn, {.workspace = "other"}), "", 9)->empty());
 }
 
 TEST(Live, ACopyDoesNotChangeWithTheState) {

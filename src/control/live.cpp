@@ -36,7 +36,7 @@ LiveNode copy_node(const State& state, const Pool& pool, NodeId id, const Node& 
 
 LivePool copy_pool(const State& state, const Pool& pool) {
   LivePool copy{pool.record,  pool.present,          pool.coming,      {}, pool.queue,
-                pool.sharing, pool.capacity.scale(), pool.reservation, {}};
+                pool.sharing, pool.capacity.scale(), pool.reservation, {}, {}};
   copy.nodes.reserve(pool.members.size());
   for (const NodeId id : pool.members) copy.nodes.push_back(copy_node(state, pool, id, state.nodes.at(id)));
   const auto add_name = [&](JobId job) { copy.names.try_emplace(job, state.jobs.at(job).record.name); };
@@ -46,6 +46,14 @@ LivePool copy_pool(const State& state, const Pool& pool) {
         for (const auto& [job, entry] : jobs) add_name(job);
     for (const auto& [job, entry] : pending.blocked) add_name(job);
   }
+  return copy;
+}
+
+LivePool copy_samples(const Pool& pool) {
+  LivePool copy;
+  copy.record = pool.record;
+  copy.present = pool.present;
+  copy.samples = pool.samples;
   return copy;
 }
 
@@ -116,8 +124,9 @@ void copy_tasks(const Job& job, ExplainedJob& copy) {
 
 }  // namespace
 
-LiveView copy_live(const State& state, TimePoint now, const LiveQuery& query) {
-  LiveView view{now, state.stopping, {}, {}};
+LiveView copy_live(const Turn& turn, const LiveQuery& query) {
+  const State& state = turn.state;
+  LiveView view{turn.now, state.stopping, turn.settings.sample_every, {}, {}};
   if (query.job) {
     if (const auto job = state.jobs.find(*query.job); job != state.jobs.end()) {
       view.job = ExplainedJob{job->second.record, job->second.priority_key, job->second.usage, {}};
@@ -129,7 +138,7 @@ LiveView copy_live(const State& state, TimePoint now, const LiveQuery& query) {
   }
   for (const auto& [key, pool] : state.pools)
     if (pool.record.workspace == query.workspace && (query.pool.empty() || pool.record.name == query.pool))
-      view.pools.push_back(copy_pool(state, pool));
+      view.pools.push_back(query.only_samples ? copy_samples(pool) : copy_pool(state, pool));
   return view;
 }
 

@@ -1,14 +1,15 @@
 #pragma once
-// What explanations need of the live state: a copy made between two turns, so that a read thread can say why
-// something waits while the control thread goes on. Copying costs what the pool has; sorting, searching and
-// wording are left to who reads.
+// What explanations and trial evaluations of autoscaling need of the live state: a copy made between two
+// turns, so that a read thread can work on it while the control thread continues. Copying costs what the pool
+// has; sorting, searching, evaluating and wording are left to who reads.
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "control/state.h"
+#include "control/turn.h"
 #include "domain/usage.h"
 #include "sched/plan.h"
 
@@ -17,8 +18,9 @@ namespace slipway::control {
 struct LiveQuery {
   std::optional<JobId> job{};  // with what its tasks do and its pool; absent: pools of the workspace
   std::string workspace{};
-  std::string pool{};     // empty: all of them
-  bool only_job = false;  // its record and what it has used
+  std::string pool{};         // empty: all of them
+  bool only_job = false;      // its record and what it has used
+  bool only_samples = false;  // of the pools: what a formula or a scenario sees
 };
 
 struct LiveNode {
@@ -48,6 +50,7 @@ struct LivePool {
   sched::ShareScale scale;
   std::optional<sched::Reservation> reservation;
   std::map<JobId, std::string> names;  // of the jobs that wait
+  std::deque<SampleRun> samples;       // where they are asked for, and then without nodes and queue
 };
 
 struct LiveTask {  // or those of an array that were never placed: sweep[3-19]
@@ -85,10 +88,11 @@ struct ExplainedJob {
 struct LiveView {
   TimePoint now{};
   bool stopping = false;
+  Duration sample_every{};
   std::vector<LivePool> pools;      // by name
   std::optional<ExplainedJob> job;  // absent: it has ended
 };
 
-LiveView copy_live(const State& state, TimePoint now, const LiveQuery& query);
+LiveView copy_live(const Turn& turn, const LiveQuery& query);
 
 }  // namespace slipway::control

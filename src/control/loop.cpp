@@ -76,18 +76,6 @@ void Loop::change(Work work, Failed failed) {
   wake_.notify_one();
 }
 
-void Loop::read(std::function<void(Controller&)> work, Failed failed) {
-  {
-    std::unique_lock lock(mutex_);
-    if (reads_.size() >= limits_.reads_max) {
-      lock.unlock();
-      return failed(inbox_full("questions"));
-    }
-    reads_.push_back({std::move(work), std::move(failed)});
-  }
-  wake_.notify_one();
-}
-
 void Loop::snapshot(WithSnapshot then, Failed failed) {
   std::shared_ptr<const Snapshot> current;
   {
@@ -106,9 +94,15 @@ void Loop::snapshot(WithSnapshot then, Failed failed) {
 }
 
 void Loop::live(LiveQuery query, WithLive then, Failed failed) {
-  read([query = std::move(query), then = std::move(then)](
-           Controller& controller) { then(std::make_shared<const LiveView>(controller.live(query))); },
-       std::move(failed));
+  {
+    std::unique_lock lock(mutex_);
+    if (live_requests_.size() >= limits_.reads_max) {
+      lock.unlock();
+      return failed(inbox_full("questions"));
+    }
+    live_requests_.push_back({std::move(query), std::move(then)});
+  }
+  wake_.notify_one();
 }
 
 Loop::Reading Loop::from_node(SessionId session, std::size_t bytes, std::function<void(Controller&)> work,
@@ -309,9 +303,9 @@ void Loop::run_reads() {
   controller_->set_now(clock_.now());
   publish_snapshot();
   while (Steady::now() - begun < reads_slice) {
-    const auto read = next_read();
-    if (!read) break;
-    read->work(*controller_);
+    const auto request = next_live_request();
+    if (!request) break;
+    request->then(std::make_shared<const LiveView>(controller_->live(request->query)));
   }
   const auto ended = Steady::now();
   reads_from_ = ended + turns_per_read * (ended - begun);
@@ -328,12 +322,12 @@ void Loop::remove_rows() {
   remove_from_ = ended + (more ? turns_per_read * (ended - begun) : Steady::duration(probe_every));
 }
 
-std::optional<Loop::Read> Loop::next_read() {
+std::optional<Loop::LiveRequest> Loop::next_live_request() {
   const std::lock_guard lock(mutex_);
-  if (reads_.empty()) return std::nullopt;
-  Read read = std::move(reads_.front());
-  reads_.pop_front();
-  return read;
+  if (live_requests_.empty()) return std::nullopt;
+  LiveRequest request = std::move(live_requests_.front());
+  live_requests_.pop_front();
+  return request;
 }
 
 void Loop::publish_snapshot() {

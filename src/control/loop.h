@@ -66,17 +66,13 @@ class Loop {
   // or the inbox is full. Thread-safe.
   void change(Work work, Failed failed);
 
-  // For what only the control thread can answer: trial evaluations. Runs between two turns, also while the
-  // store is read-only; it must not change anything. Thread-safe.
-  void read(std::function<void(Controller&)> work, Failed failed);
-
   // Live state at least as new as every turn whose answers or events were sent before this call. Made by the
   // loop's thread when somebody asks and a turn was taken since the last one, for all who wait; `then` runs
   // there, or at once where nothing has changed. Thread-safe.
   void snapshot(WithSnapshot then, Failed failed);
 
-  // A copy of what explanations need, made for this one query; `then` runs on the loop's thread and hands it
-  // on. Thread-safe.
+  // A copy of what one query needs, made between two turns, also while the store is read-only; `then` runs on
+  // the loop's thread and hands it on. Thread-safe.
   using WithLive = std::function<void(std::shared_ptr<const LiveView>)>;
   void live(LiveQuery query, WithLive then, Failed failed);
 
@@ -121,9 +117,9 @@ class Loop {
     std::size_t messages = 0, bytes = 0;
     bool paused = false;
   };
-  struct Read {
-    std::function<void(Controller&)> work;
-    Failed failed;
+  struct LiveRequest {
+    LiveQuery query;
+    WithLive then;
   };
 
   void run();
@@ -134,8 +130,8 @@ class Loop {
   void run_reads();
   void publish_snapshot();
   void remove_rows();
-  std::optional<Read> next_read();
-  bool has_reads() const { return !reads_.empty() || !snapshot_waiters_.empty(); }  // holds mutex_
+  std::optional<LiveRequest> next_live_request();
+  bool has_reads() const { return !live_requests_.empty() || !snapshot_waiters_.empty(); }  // holds mutex_
   void end_turn();
   void notice_pause(std::optional<TimePoint> deadline);
   void recover(const Error& error);
@@ -160,7 +156,7 @@ class Loop {
   std::vector<Input> inputs_;              // guarded by mutex_
   std::size_t changes_ = 0;                // of those inputs; guarded by mutex_
   std::map<SessionId, Waiting> sessions_;  // with messages that were not applied yet; guarded by mutex_
-  std::deque<Read> reads_;                 // guarded by mutex_
+  std::deque<LiveRequest> live_requests_;  // guarded by mutex_
   std::vector<std::pair<WithSnapshot, Failed>> snapshot_waiters_;  // guarded by mutex_
   std::shared_ptr<const Snapshot> snapshot_;                       // the last one made; guarded by mutex_
   std::uint64_t turn_ = 0;                                         // turns taken; guarded by mutex_

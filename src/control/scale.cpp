@@ -38,7 +38,7 @@ Deallocation rule_of(formula::Deallocation option) { return static_cast<Dealloca
 
 static std::vector<sched::Waiting> work_of(std::vector<sched::QueuePosition> positions);
 static void drop_idle_nodes(Turn& turn, const std::string& key, Pool& pool, std::uint32_t needed);
-static std::uint32_t slots_of(const Pool& pool);
+static std::uint32_t slots_of(const PoolRecord& pool);
 static void set_target(Turn& turn, const std::string& key, Pool& pool, NodeCounts wanted, Deallocation rule,
                        const std::string& why);
 static void take_sample(Turn& turn, Pool& pool, TimePoint at);
@@ -139,35 +139,34 @@ static void drop_idle_nodes(Turn& turn, const std::string& key, Pool& pool, std:
 
 // ── formulas ──
 
-static std::vector<formula::Sample> samples_of(const Turn& turn, const Pool& pool, Metric metric) {
+static std::vector<formula::Sample> samples_of(const LiveView& view, const LivePool& pool, Metric metric) {
   std::vector<formula::Sample> samples;
   for (const SampleRun& run : pool.samples)
     for (std::uint32_t i = 0; i < run.count; ++i)
-      samples.push_back(
-          {run.first + turn.settings.sample_every * i, run.values[static_cast<std::size_t>(metric)]});
+      samples.push_back({run.first + view.sample_every * i, run.values[static_cast<std::size_t>(metric)]});
   return samples;
 }
 
-static Evaluation evaluate(const Turn& turn, const Pool& pool, const std::string& text) {
+static Evaluation evaluate(const LiveView& view, const LivePool& pool, const std::string& text) {
   std::array<std::vector<formula::Sample>, formula::metric_count> samples;
   formula::Inputs inputs;
-  inputs.now = turn.now;
+  inputs.now = view.now;
   inputs.targets = {static_cast<std::int32_t>(pool.record.target.dedicated),
                     static_cast<std::int32_t>(pool.record.target.low_priority)};
   inputs.current = {static_cast<std::int32_t>(pool.present.dedicated),
                     static_cast<std::int32_t>(pool.present.low_priority)};
-  inputs.slots_per_node = slots_of(pool);
-  inputs.period = turn.settings.sample_every;
-  inputs.seed = static_cast<std::uint64_t>(turn.now.time_since_epoch().count());
+  inputs.slots_per_node = slots_of(pool.record);
+  inputs.period = view.sample_every;
+  inputs.seed = static_cast<std::uint64_t>(view.now.time_since_epoch().count());
   for (std::size_t metric = 0; metric < formula::metric_count; ++metric) {
-    samples[metric] = samples_of(turn, pool, static_cast<Metric>(metric));
+    samples[metric] = samples_of(view, pool, static_cast<Metric>(metric));
     inputs.samples[metric] = samples[metric];
   }
   const auto parsed = formula::parse(text);
   Evaluation evaluation;
   evaluation.outcome =
       parsed ? formula::evaluate(*parsed, inputs) : formula::unchanged(inputs, parsed.error());
-  evaluation.run.time = turn.now;
+  evaluation.run.time = view.now;
   evaluation.run.results = formula::format_results(evaluation.outcome);
   if (const auto& error = evaluation.outcome.error) {
     // A formula that was accepted and fails now fails as an evaluation, whatever the reason.
@@ -180,26 +179,26 @@ static Evaluation evaluate(const Turn& turn, const Pool& pool, const std::string
 }
 
 // In the words of a formula's outcome, so that both are shown alike.
-static Evaluation evaluate_scenario(const Turn& turn, const Pool& pool) {
+static Evaluation evaluate_scenario(const LiveView& view, const LivePool& pool) {
   const Scenario& scenario = pool.record.autoscale.scenario;
   const auto seen = [&](Metric metric) {
     std::vector<sched::ScenarioSample> samples;
-    for (const formula::Sample& sample : samples_of(turn, pool, metric))
+    for (const formula::Sample& sample : samples_of(view, pool, metric))
       samples.push_back({sample.time, sample.value});
     return samples;
   };
   const auto tasks =
       seen(scenario.name == ScenarioName::pending_tasks ? Metric::pending_tasks : Metric::active_tasks);
   const auto preempted = seen(Metric::preempted_node_count);
-  const auto targets = sched::evaluate(scenario, {turn.now,
+  const auto targets = sched::evaluate(scenario, {view.now,
                                                   tasks,
                                                   preempted,
-                                                  turn.settings.sample_every,
+                                                  view.sample_every,
                                                   {pool.present.dedicated, pool.present.low_priority},
-                                                  slots_of(pool)});
+                                                  slots_of(pool.record)});
   Evaluation evaluation;
   formula::Outcome& outcome = evaluation.outcome;
-  evaluation.run.time = turn.now;
+  evaluation.run.time = view.now;
   if (!targets) {
     outcome.targets = {static_cast<std::int32_t>(pool.record.target.dedicated),
                        static_cast<std::int32_t>(pool.record.target.low_priority)};
@@ -217,32 +216,33 @@ static Evaluation evaluate_scenario(const Turn& turn, const Pool& pool) {
   return evaluation;
 }
 
-static std::uint32_t slots_of(const Pool& pool) {
-  return pool.record.slots_per_node > 0 ? pool.record.slots_per_node
-                                        : std::max(1u, pool.record.per_node.cores / 1000);
+static std::uint32_t slots_of(const PoolRecord& pool) {
+  return pool.slots_per_node > 0 ? pool.slots_per_node : std::max(1u, pool.per_node.cores / 1000);
 }
 
-Result<Evaluation> evaluate_autoscale(const Turn& turn, const Caller& caller, const std::string& name,
+Result<Evaluation> evaluate_autoscale(const LiveView& view, const std::string& name,
                                       const std::optional<std::string>& text) {
-  const auto found = turn.state.pools.find(caller.workspace + "/" + name);
-  if (found == turn.state.pools.end()) return fail(no_pool(name));
-  const Pool& pool = found->second;
-  if (!text && pool.record.autoscale.by == ScaleBy::scenario) return evaluate_scenario(turn, pool);
-  if (!text && pool.record.autoscale.by != ScaleBy::formula)
+  if (view.pools.empty()) return fail(no_pool(name));
+  const LivePool& pool = view.pools.front();
+  const Autoscale& scale = pool.record.autoscale;
+  if (!text && scale.by == ScaleBy::scenario) return evaluate_scenario(view, pool);
+  if (!text && scale.by != ScaleBy::formula)
     return fail(ErrorCode::conflict, fmt::format("pool {} has no formula and no scenario", name),
                 "give a formula: --formula FILE");
-  return evaluate(turn, pool, text ? *text : pool.record.autoscale.formula);
+  return evaluate(view, pool, text ? *text : scale.formula);
 }
 
 void run_autoscale(Turn& turn, const std::string& key, Pool& pool) {
   const Autoscale& scale = pool.record.autoscale;
-  const bool is_scenario = scale.by == ScaleBy::scenario;
-  if ((scale.by != ScaleBy::formula && !is_scenario) || pool.record.deleting || pool.evaluate_at > turn.now)
+  if ((scale.by != ScaleBy::formula && scale.by != ScaleBy::scenario) || pool.record.deleting ||
+      pool.evaluate_at > turn.now)
     return;
   pool.evaluate_at = turn.now + scale.interval;
   turn.effects.timers.push_back({pool.evaluate_at, AutoscaleDue{key}});
-  const Evaluation evaluation =
-      is_scenario ? evaluate_scenario(turn, pool) : evaluate(turn, pool, scale.formula);
+  const PoolRecord& record = pool.record;
+  const LiveView view =
+      copy_live(turn, {.workspace = record.workspace, .pool = record.name, .only_samples = true});
+  const Evaluation evaluation = evaluate_autoscale(view, record.name, {}).value();  // it has one of the two
   const std::string_view by = to_string(scale.by);
   const bool failed = !evaluation.run.error_code.empty();
   if (failed && evaluation.run.error != pool.record.last_run.error)

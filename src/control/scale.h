@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "control/live.h"
 #include "control/turn.h"
 #include "formula/formula.h"
 #include "sched/demand.h"
@@ -20,7 +21,9 @@ struct Evaluation {
 
 Result<void> check_formula(const Autoscale& autoscale);
 void scale_by_demand(Turn& turn, const std::string& key, Pool& pool);
-Result<Evaluation> evaluate_autoscale(const Turn& turn, const Caller& caller, const std::string& name,
+// What the formula or the scenario of a pool says now, or the formula `text` in its place. Pure: `view` has
+// the samples of that pool alone (LiveQuery::only_samples).
+Result<Evaluation> evaluate_autoscale(const LiveView& view, const std::string& pool,
                                       const std::optional<std::string>& text);
 void run_autoscale(Turn& turn, const std::string& key, Pool& pool);
 void begin_watching(Turn& turn, const std::string& key, Pool& pool);

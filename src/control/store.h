@@ -113,7 +113,8 @@ class Store {
   virtual Result<std::optional<JobRecord>> job(JobId job) = 0;
   virtual Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) = 0;
   virtual Result<std::vector<JobRecord>> jobs(const JobQuery& query) = 0;
-  virtual Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) = 0;
+  // Of several tasks, each with its own, in the order they are asked for.
+  virtual Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) = 0;
   virtual Result<UsageMeter> job_usage(JobId job) = 0;  // nothing spent where nothing was saved
 
   // For one other thread; used no longer than this store. Thread-safe.

@@ -388,8 +388,8 @@ class Memory final : public MemoryStore {
   Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override {
     return tables_->jobs(query);
   }
-  Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override {
-    return tables_->attempts(task);
+  Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) override {
+    return tables_->attempts_of(tasks);
   }
   Result<UsageMeter> job_usage(JobId job) override { return tables_->job_usage(job); }
 

@@ -31,7 +31,9 @@ class SqliteStore final : public control::Store {
     return reads_.job_by_key(workspace, key);
   }
   Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override { return reads_.jobs(query); }
-  Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override { return reads_.attempts(task); }
+  Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) override {
+    return reads_.attempts_of(tasks);
+  }
   Result<UsageMeter> job_usage(JobId job) override { return reads_.job_usage(job); }
   Result<std::shared_ptr<control::ReadStore>> open_reader() override;
 

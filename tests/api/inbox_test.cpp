@@ -50,8 +50,9 @@ TEST(Inbox, AFullOneRefusesChangesAndReadsToBeTriedAgain) {
   EXPECT_NE(refused.at("hint"), "");
 
   for (int i = 0; i < 2; ++i)
-    service.control().read(
-        [&](control::Controller&) {
+    service.control().live(
+        {.workspace = "default"},
+        [&](auto) {
           if (++read == 2) all_read.set_value();
         },
         [](const Error&) {});

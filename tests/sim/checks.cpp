@@ -46,7 +46,7 @@ void World::check_ended_job(JobId id) {
   const auto spec = store_->reads().job_spec(id, 100);
   for (const auto& [task, nodes] : *tasks) {
     std::uint32_t faults = 0, uses_retry = 0, evictions = 0;
-    const auto attempts = store_->attempts(task.ref);
+    const auto attempts = store_->reads().attempts(task.ref);
     for (const AttemptRecord& attempt : *attempts) {
       if (!attempt.ended_at || !attempt.end) {
         history_.break_off(fmt::format("{} ended with a live attempt of {}", to_string(id), task.name));

@@ -153,7 +153,7 @@ TEST(Clock, WallTimeIsWhatTheNodeCountedWhateverTheClockWasSetTo) {
     end.ended_at = begun + 6100ms;
     bench.controller->report(SessionId{bench.session}, ended);
     bench.turn();
-    const AttemptRecord record = bench.store->attempts(key.task)->back();
+    const AttemptRecord record = bench.store->reads().attempts(key.task)->back();
     ASSERT_TRUE(record.started_at && record.ended_at);
     EXPECT_EQ(record.end, EndReason::timed_out);
     EXPECT_EQ(*record.ended_at - *record.started_at, Duration(6100ms));

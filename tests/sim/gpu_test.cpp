@@ -181,12 +181,13 @@ TEST(Gpus, ANodeThatReturnsWithFewerInterruptsWhatHeldTheMissingOnes) {
     hello.running.push_back({AttemptKey{{JobId{1}, 0, task}, 1}, 0, 100 + task, bench.now});
   EXPECT_EQ(bench.join(hello).size(), 0u) << "nothing is started on a card that is gone";
   EXPECT_EQ(bench.indices("lab-1"), (Indices{0, 1}));
-  const auto attempts = bench.store->attempts({JobId{1}, 0, 3});
+  const auto attempts = bench.store->reads().attempts({JobId{1}, 0, 3});
   ASSERT_TRUE(attempts);
   ASSERT_EQ(attempts->size(), 1u);
   EXPECT_EQ(attempts->back().end, EndReason::evicted);
   EXPECT_EQ(attempts->back().detail, "interrupted: GPU 3 of node lab-1 is gone");
-  EXPECT_EQ(bench.store->attempts({JobId{1}, 0, 1})->back().end, std::nullopt) << "the others continue";
+  EXPECT_EQ(bench.store->reads().attempts({JobId{1}, 0, 1})->back().end, std::nullopt)
+      << "the others continue";
   // What was interrupted ends; it waits for cards that are there.
   Report report{.number = 1, .started = {}, .ended = {}, .prepared = {}, .silent = {}, .use = {}};
   for (std::uint32_t task = 2; task < 4; ++task) {

@@ -82,7 +82,7 @@ TEST(Restart, AnAttemptEndsOnlyWhenNodesThatLeftItHaveEndedTheirPart) {
   }
   ASSERT_TRUE(bench.controller->evict_node(user, "n2", 10s, ""));
   bench.turn();
-  ASSERT_EQ(bench.store->attempts(key.task)->back().left, (std::vector<bool>{false, true}));
+  ASSERT_EQ(bench.store->reads().attempts(key.task)->back().left, (std::vector<bool>{false, true}));
 
   bench.load();
   bench.turn();
@@ -92,11 +92,11 @@ TEST(Restart, AnAttemptEndsOnlyWhenNodesThatLeftItHaveEndedTheirPart) {
   Report end;
   end.ended.push_back({.key = key, .rank = 0, .kind = ProcessEndKind::exited, .code = 1});
   bench.report("n1", end);
-  EXPECT_FALSE(bench.store->attempts(key.task)->back().ended_at) << "n2 may still run its part";
+  EXPECT_FALSE(bench.store->reads().attempts(key.task)->back().ended_at) << "n2 may still run its part";
   Hello second;
   second.ended.push_back({.key = key, .rank = 1, .kind = ProcessEndKind::signalled, .code = 15});
   bench.hello("n2", second);
-  EXPECT_TRUE(bench.store->attempts(key.task)->back().ended_at);
+  EXPECT_TRUE(bench.store->reads().attempts(key.task)->back().ended_at);
 }
 
 }  // namespace

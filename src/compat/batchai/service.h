@@ -109,6 +109,7 @@ class Service final : public api::CompatApi {
   api::CompatApiContext context_;
   Options options_;
   std::map<std::string, std::shared_ptr<net::Loop::Timer>> sweeps_;  // by workspace
+  std::shared_ptr<net::Loop::Timer> sweep_all_;
 };
 
 Answer<std::uint32_t> number_of(const Asked& asked, const char* name, std::uint32_t low, std::uint32_t high,

@@ -36,13 +36,7 @@ class InTurn final : public Source {
     return controller_.jobs_by_tag(caller_, name, value, after, limit);
   }
   Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) override {
-    std::vector<std::vector<AttemptRecord>> all;
-    for (const TaskRef& task : tasks) {
-      auto found = controller_.attempts(task);
-      if (!found) return fail(found.error());
-      all.push_back(std::move(*found));
-    }
-    return all;
+    return controller_.attempts_of(tasks);
   }
 
  private:

@@ -123,16 +123,20 @@ void Service::sweep_soon(const std::string& workspace) {
 }
 
 void Service::sweep_all() {
-  context_.control.read(
-      [this](Controller& controller) {
-        auto workspaces = std::make_shared<std::set<std::string>>();
-        for (const TokenRecord& token : controller.tokens()) workspaces->insert(token.workspace);
-        context_.loop.post([this, workspaces] {
-          for (const std::string& workspace : *workspaces) sweep_soon(workspace);
-        });
+  context_.control.change(
+      [this](Controller& controller) -> std::function<void()> {
+        std::set<std::string> workspaces;
+        for (const TokenRecord& token : controller.tokens()) workspaces.insert(token.workspace);
+        return [this, workspaces] {
+          context_.loop.post([this, workspaces] {
+            for (const std::string& workspace : workspaces) sweep_soon(workspace);
+          });
+        };
       },
-      [](const Error& error) {
-        log::error("batchai.sweep", {{"why", error.what}});
+      [this](const Error& error) {
+        log::warning("batchai.sweep", {{"why", error.what}});
+        context_.loop.post(
+            [this] { sweep_all_ = context_.loop.after(sweep_interval, [this] { sweep_all(); }); });
       });
 }
 
