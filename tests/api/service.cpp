@@ -137,8 +137,8 @@ void Service::Effects::resume_sessions(std::vector<SessionId> sessions) {
 }
 
 Service::Service(const control::InboxLimits& limits, std::vector<std::string> datastore_roots,
-                 AuditChoice audit)
-    : store_(store::make_memory_store()) {
+                 AuditChoice audit, std::unique_ptr<control::Store> store)
+    : store_(store ? std::move(store) : store::make_memory_store()) {
   char folder[] = "/tmp/slipway-api-XXXXXX";
   data_ = ::mkdtemp(folder);
   if (audit.is_kept) audit_ = *api::AuditLog::open(data_ + "/audit.jsonl");

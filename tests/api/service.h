@@ -1,6 +1,6 @@
 #pragma once
-// The API over a real control loop and the memory store, without sockets: a test hands in a request as a
-// value and gets the answer as one.
+// The API over a real control loop and, usually, the memory store, without sockets: a test hands in a request
+// as a value and gets the answer as one.
 #include <functional>
 #include <future>
 #include <map>
@@ -33,7 +33,7 @@ struct AuditChoice {
 class Service {
  public:
   explicit Service(const control::InboxLimits& limits = {}, std::vector<std::string> datastore_roots = {},
-                   AuditChoice audit = {});
+                   AuditChoice audit = {}, std::unique_ptr<control::Store> store = nullptr);
   ~Service();
 
   // A query follows the path: ask("GET", "/v1/jobs?limit=2", ...).
@@ -57,7 +57,7 @@ class Service {
   void in_turn(const std::function<void(control::Controller&)>& work);  // and waits until it is saved
 
   const std::string& data() const { return data_; }
-  store::MemoryStore& store() { return *store_; }
+  store::MemoryStore& store() { return dynamic_cast<store::MemoryStore&>(*store_); }  // where none was given
   control::Loop& control() { return *control_; }
   api::Api& api() { return *api_; }
   api::AuditLog& audit() { return *audit_; }
@@ -73,7 +73,7 @@ class Service {
 
   SystemClock clock_;
   std::string data_;
-  std::unique_ptr<store::MemoryStore> store_;
+  std::unique_ptr<control::Store> store_;
   net::Loop loop_;
   Effects effects_;
   std::unique_ptr<control::Loop> control_;
