@@ -31,7 +31,7 @@ void World::node_fault(SimNode& node) {
   const auto is = [&](double weight) { return (drawn -= weight) < 0; };
   if (is(odds_.partition)) {
     ++tally_["node.partitioned"];
-    node.partitioned_until = now_ + between(100ms, 15s);
+    node.partitioned_until = now_ + between(100ms, odds_.partition_max);
   } else if (is(odds_.agent_dies)) {
     ++tally_["agent.killed"];
     lose_session(node);

@@ -47,6 +47,7 @@ SimNode::SimNode(Options options, Machine& machine, Context context)
 }
 
 void SimNode::make_agent() {
+  staging_.clear();
   agent_gpus_ = options_.gpus;
   agent_ = std::make_unique<agent::AgentCore>(agent::AgentCore::Options{options_.name,
                                                                         options_.pool,
@@ -294,6 +295,7 @@ void SimNode::run_stalls(TimePoint now) {
 void SimNode::run(TimePoint now) {
   end_leases(now);
   run_stalls(now);
+  end_staging(now);
   std::vector<ProcessKey> due;
   for (const auto& [key, running] : running_)
     if (running.ends_at <= now) due.push_back(key);
@@ -304,7 +306,22 @@ void SimNode::run(TimePoint now) {
 
 // ── effects of the agent ──
 
-void SimNode::stage(const PrepareOrder& order, TimePoint now) {
+void SimNode::stage(PrepareOrder order, TimePoint now) {
+  if (context_.random.chance(context_.odds.staging_is_slow))
+    staging_.emplace_back(now + between(context_.random, 1s, 15s), std::move(order));
+  else
+    staged(order, now);
+}
+
+void SimNode::end_staging(TimePoint now) {
+  const auto due = std::stable_partition(staging_.begin(), staging_.end(),
+                                         [&](const auto& one) { return one.first > now; });
+  const std::vector over(std::make_move_iterator(due), std::make_move_iterator(staging_.end()));
+  staging_.erase(due, staging_.end());
+  for (const auto& [at, order] : over) staged(order, now);
+}
+
+void SimNode::staged(const PrepareOrder& order, TimePoint now) {
   Prepared found{order.key, {}, "secret", {}};
   for (std::uint32_t port = 0; port < order.ports; ++port)
     found.ports.push_back(static_cast<std::uint16_t>(context_.random.between(10'000, 30'000)));
@@ -329,7 +346,7 @@ void SimNode::carry_out(TimePoint now) {
       } else if (const auto* renew = std::get_if<agent::effect::RenewLease>(&effect)) {
         leases_.renew(renew->from.time_since_epoch());
       } else if (auto* to_stage = std::get_if<agent::effect::Stage>(&effect)) {
-        stage(to_stage->order, now);
+        stage(std::move(to_stage->order), now);
       } else if (auto* to_start = std::get_if<agent::effect::Start>(&effect)) {
         start(std::move(to_start->order), now);
       } else if (auto* to_stop = std::get_if<agent::effect::Stop>(&effect)) {

@@ -107,7 +107,9 @@ class SimNode {
   void begin(const StartOrder& order, TimePoint now);
   void start_waiting(TimePoint now);
   void stop(const StopOrder& order, TimePoint now);
-  void stage(const PrepareOrder& order, TimePoint now);
+  void stage(PrepareOrder order, TimePoint now);
+  void end_staging(TimePoint now);
+  void staged(const PrepareOrder& order, TimePoint now);
   void note_end(ProcessEnded end, TimePoint now);
   void end(ProcessKey key, ProcessEndKind kind, int code, TimePoint now);
   void plan_end(const StartOrder& order, const ProcessStart& process, Running& running, TimePoint now);
@@ -130,6 +132,7 @@ class SimNode {
   std::map<WorkKey, StartOrder> waiting_;  // for free capacity
   std::map<WorkKey, std::size_t> left_;    // processes that have not ended
   std::map<WorkKey, Stall> stalls_;
+  std::vector<std::pair<TimePoint, PrepareOrder>> staging_;  // what takes a while, and when it is done
   bool quit_ = false;
 };
 

@@ -16,7 +16,8 @@ void apply(Theme theme, Odds& odds) {
       odds.low_priority = odds.eviction_rule = 1;  // and when nodes come and go
       odds.evict_every_max = 6s;
       odds.resize = 0.02, odds.evict_node = 0.01;
-      odds.staging_fails = 0.1;
+      odds.staging_fails = 0.3, odds.staging_is_slow = 0;
+      odds.gpu_task = 0.02;
       return;
     case Theme::evictions:
       odds.low_priority = odds.eviction_rule = 1;
@@ -34,7 +35,6 @@ void apply(Theme theme, Odds& odds) {
       odds.submit = 0.01;
       return;
     case Theme::gpus:
-      odds.gpus = 1;
       odds.gpu_task = 0.8;
       odds.node_fault = 0.03, odds.gpu_change = 4;
       odds.service_crashes = 0.004;
@@ -52,8 +52,12 @@ void apply(Theme theme, Odds& odds) {
     case Theme::network:
       odds.is_lost = 0.02, odds.is_late = 0.05, odds.is_repeated = 0.04;
       odds.node_fault = 0.04;
-      odds.partition = odds.connection_drops = 4;
-      odds.joined = 0.7, odds.is_short = 0.1;  // long tasks under leases
+      odds.partition = odds.connection_drops = 4, odds.partition_max = 30s;
+      // Long tasks under leases, that end before some of them have begun.
+      odds.far_nodes_min = 3, odds.far_nodes_max = 6;
+      odds.joined = 0.8, odds.is_short = 0.1;
+      odds.submit = 0.02, odds.gang = 0.2, odds.gpu_task = 0.1;
+      odds.source = 1, odds.staging_is_slow = 0.8;
       return;
     case Theme::sharing:
       odds.limit = 0.7;
@@ -72,7 +76,7 @@ void apply(Theme theme, Odds& odds) {
       odds.is_short = 0.2;
       return;
     case Theme::arrays:
-      odds.array = 0.9;
+      odds.array = 0.9, odds.gpu_task = 0.1;
       odds.is_short = 0.95;
       return;
     case Theme::operators:

@@ -38,9 +38,9 @@ struct Odds {
   // Of a pool that it has one.
   double low_priority = 0.5, eviction_rule = 0.4, start_task = 0.4;
   double scale_by_demand = 0.3, scale_by_formula = 0.2;
-  double gpus = 0.2;
   double limit = 0.2;  // each of them
   std::int64_t nodes_min = 1, nodes_max = 6;
+  std::int64_t far_nodes_min = 0, far_nodes_max = 3;  // of other machines, under leases
   Duration evict_every_max = std::chrono::seconds(30);
 
   // Of a job or a task.
@@ -51,12 +51,13 @@ struct Odds {
   double array = 0.4, gang = 0.5, elastic = 0.3, framework_elastic = 0.7, roles = 0.3, mpi = 0.1;
   double preparation = 0.2, interruptions_max = 0.1;
   double start_timeout = 0.1, wall_time = 0.2, stall_timeout = 0.1;
-  double gpu_task = 0.5;  // where there are GPUs
+  double gpu_task = 0.3;
+  double source = 0.1;  // its code is laid out first
 
   // Of a process.
   double start_fails = 0.02, is_killed = 0.05, exits_with_1 = 0.1, is_short = 0.6;
   double start_task_fails = 0.15;
-  double staging_fails = 0.01, preparation_fails = 0.05;
+  double staging_fails = 0.01, staging_is_slow = 0.05, preparation_fails = 0.05;
   double stalls = 0.3;  // where it has a time-out
 
   // Of faults: per step, and of those of nodes the weights.
@@ -65,6 +66,7 @@ struct Odds {
   double node_fault = 0.02;
   double partition = 1, agent_dies = 1, keeper_dies = 1, reinstall = 0.3, connection_drops = 1;
   double gpu_change = 0.3;
+  Duration partition_max = std::chrono::seconds(15);
 
   // Of a message.
   double is_lost = 0.003, is_late = 0.01, is_repeated = 0.005;

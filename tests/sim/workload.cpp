@@ -97,7 +97,7 @@ void World::draw_gang(TaskSpec& task) {
 
 // No more on a node than all nodes have, and no larger gangs than there are nodes with GPUs.
 void World::draw_gpus(TaskSpec& task) {
-  if (gpus_per_node_ == 0 || !task.roles.empty() || !chance(odds_.gpu_task)) return;
+  if (!task.roles.empty() || !chance(odds_.gpu_task)) return;
   if (!task.is_elastic() && task.nodes > gpus_ / gpus_per_node_) return;
   task.resources.gpus = between(1, gpus_per_node_);
   if (task.processes_per_node * task.resources.gpus > gpus_per_node_) task.processes_per_node = 1;
@@ -131,6 +131,7 @@ JobSpec World::random_job() {
   job.name = fmt::format("job{}", submitted_++);
   job.pool = chance(odds_.joined) ? "joined" : "lab";
   job.priority = static_cast<int>(random_.between(-2, 2));
+  if (chance(odds_.source)) job.source = std::string(64, 'a');
   if (chance(odds_.limit)) job.max_parallel_tasks = between(1, 4);
   const std::int64_t entries = random_.between(1, odds_.entries_max);
   for (std::int64_t i = 0; i < entries; ++i) job.tasks.push_back(random_task(job, i));

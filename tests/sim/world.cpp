@@ -12,13 +12,13 @@ using namespace std::chrono_literals;
 
 World::World(std::uint64_t seed)
     : random_(seed), odds_(odds_of(seed, random_)), store_(store::make_memory_store()) {
-  if (chance(odds_.gpus)) gpus_per_node_ = between(1, 2);
+  gpus_per_node_ = between(1, 2);
   create_pools();
   turn();
   faults_ = true;
-  for (std::int64_t i = random_.between(0, 3); i > 0; --i) {
+  for (std::int64_t i = random_.between(odds_.far_nodes_min, odds_.far_nodes_max); i > 0; --i) {
     SimNode::Options far{fmt::format("far-{}", i), "joined", false, {}, {}};
-    far.total = {between(1, 8) * 1000, 4ull << 30, gpus_per_node_ > 0 ? between(0, 3) : 0};
+    far.total = {between(1, 8) * 1000, 4ull << 30, between(0, 3)};
     for (std::uint32_t gpu = 0; gpu < far.total.gpus; ++gpu) far.gpus.push_back(2 * gpu + 1);
     Machine& machine = machines_[far.name];
     add_node(std::move(far), machine);
@@ -167,13 +167,13 @@ void World::heal() {
   for (auto& [name, machine] : machines_) machine.gpus_gone.clear();
   for (auto& [name, node] : nodes_) node.partitioned_until = now_;
   turn();
-  if (is_stopping_ || gpus_ > 0) restart_service();  // it finds the GPUs that are back
+  restart_service();  // it finds the GPUs that are back
   controller_->set_now(now_);
   PoolRequest by_hand;
   by_hand.autoscale = Autoscale{};
   (void)controller_->resize_pool(ana, "lab", by_hand);
   (void)controller_->stop_resize(ana, "lab");
-  if (gpus_ > 0) shrink_to_nothing();
+  shrink_to_nothing();
   PolicyChange no_limits;
   no_limits.user_max_nodes = no_limits.user_max_running_tasks = 0;
   no_limits.job_max_nodes = no_limits.job_max_running_tasks = 0;
