@@ -43,7 +43,9 @@ class DroppingStore final : public control::Store {  // the store in memory, wit
     return kept_->job_by_key(workspace, key);
   }
   Result<std::vector<JobRecord>> jobs(const control::JobQuery& query) override { return kept_->jobs(query); }
-  Result<std::vector<AttemptRecord>> attempts(const TaskRef& task) override { return kept_->attempts(task); }
+  Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) override {
+    return kept_->attempts_of(tasks);
+  }
   Result<UsageMeter> job_usage(JobId job) override { return kept_->job_usage(job); }
   Result<std::shared_ptr<control::ReadStore>> open_reader() override { return kept_->open_reader(); }
 

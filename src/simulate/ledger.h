@@ -37,8 +37,8 @@ class Ledger final : public control::Store {
     return std::nullopt;
   }
   Result<std::vector<JobRecord>> jobs(const control::JobQuery&) override { return std::vector<JobRecord>(); }
-  Result<std::vector<AttemptRecord>> attempts(const TaskRef&) override {
-    return std::vector<AttemptRecord>();
+  Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) override {
+    return std::vector<std::vector<AttemptRecord>>(tasks.size());
   }
   Result<UsageMeter> job_usage(JobId) override { return UsageMeter{}; }
   Result<std::shared_ptr<control::ReadStore>> open_reader() override {
