@@ -14,12 +14,13 @@
 
 #include "agent/machine.h"
 #include "api/api.h"
+#include "api/seal_anew.h"
 #include "apps/backups.h"
+#include "apps/sealing_key.h"
 #include "apps/service_tls.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "base/seal.h"
 #include "base/sha256.h"
 #include "compat/batchai/batchai.h"
 #include "container/engines.h"
@@ -334,10 +335,10 @@ class Service {
     if (!run_as) return fail(run_as.error());
     settings.run_as = std::move(*run_as);
     control_ = std::make_unique<control::Loop>(*store_, settings, clock_, effects_);
-    if (options_.new_secret_key)
-      if (auto rotated = Sealer::rotate(data_ + "/secret.key"); !rotated) return rotated;
-    auto sealer = Sealer::open(data_ + "/secret.key");
+    auto sealer = open_sealer(data_, options_);
     if (!sealer) return fail(sealer.error());
+    if (options_.new_secret_key)
+      if (auto sealed = api::seal_anew(*store_, *sealer); !sealed) return sealed;
     api::ApiOptions api_options{data_,
                                 probe_name,
                                 nonce_,
@@ -350,6 +351,7 @@ class Service {
     api_options.local_nodes_hash = local_nodes_hash_;
     api_options.audit = audit_;
     api_options.audit_reads = options_.audit_reads;
+    api_options.mask_secrets = options_.mask_secrets;
     api_ = std::make_unique<api::Api>(loop_, *control_, clock_, std::move(api_options));
     api_->add_compat_api(
         batchai::make_batchai_api(api_->compat_api_context(), batchai_options(settings.machine.total)));

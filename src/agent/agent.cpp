@@ -70,7 +70,8 @@ class Agent {
         name_(node.name),
         place_{"",         base_environment(),
                node.total, own_program(),
-               false,      [this](const std::string& root) { return can_view(root); }},
+               false,      [this](const std::string& root) { return can_view(root); },
+               false,      name_},
         core_(std::move(node)),
         random_(random_seed()),
         keeper_(loop_, {options_.folder, options_.keeper_command},
@@ -406,21 +407,23 @@ class Agent {
   }
   void carry_out(effect::Start& start) {
     preparer_.open_ports(start.order.key);
+    for (const ProcessStart& process : start.order.processes)
+      if (!process.problem.empty()) return not_started(start.order, process.problem, true);
     keeper::StartRequest message = to_keeper(start.order, place_);
     if (auto recorded = duties_.start(start.order, message); !recorded)
-      return not_started(start.order,
-                         "what is to be done after it cannot be written down: " + recorded.error().what);
+      return not_started(
+          start.order, "what is to be done after it cannot be written down: " + recorded.error().what, false);
     output_times_.ordered(message);
     keeper_.send(std::move(message));
   }
 
-  void not_started(const StartOrder& order, const std::string& why) {
+  void not_started(const StartOrder& order, const std::string& why, bool counts_against_retries) {
     for (const ProcessStart& process : order.processes) {
       ProcessEnded end;
       end.key = order.key;
       end.rank = process.rank;
       end.kind = ProcessEndKind::start_failed;
-      end.counts_against_retries = false;
+      end.counts_against_retries = counts_against_retries;
       end.detail = why;
       end.started_at = end.ended_at = clock_.now();
       core_.ended(std::move(end));

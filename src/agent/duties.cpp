@@ -60,6 +60,11 @@ const Duty* Duties::find(const WorkKey& key) const {
   return found == works_.end() ? nullptr : &found->second.duty;
 }
 
+bool Duties::has_running(const WorkKey& key) const {
+  const auto found = works_.find(key);
+  return found != works_.end() && !found->second.left.empty();
+}
+
 // ── the keeper's list ──
 
 // Takes over what earlier agents left; gives the works that the keeper has a record of.

@@ -56,6 +56,7 @@ class Duties {
   // Before it starts, or before anything is mounted for it; `content` is its record. Again: replaces it.
   void add(const WorkKey& key, Duty duty, std::string content);
   const Duty* find(const WorkKey& key) const;
+  bool has_running(const WorkKey& key) const;  // processes that have not ended
 
   // The keeper's list, which is left as the core may hear it: without pushes, and an end that is held back
   // is a process that still runs.

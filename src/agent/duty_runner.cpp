@@ -47,7 +47,8 @@ DutyRunner::DutyRunner(net::Loop& loop, KeeperLink& keeper, const NodePlace& pla
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       duties_(
-          [this](const std::string& content) { return parse_duty(content, [this] { return sealer(); }); }) {}
+          [this](const std::string& content) { return parse_duty(content, [this] { return sealer(); }); }),
+      secrets_(options_.folder + "/secrets") {}
 
 Result<Sealer> DutyRunner::sealer() const { return Sealer::open(options_.folder + "/secret.key"); }
 
@@ -69,6 +70,12 @@ Result<void> DutyRunner::start(const StartOrder& order, keeper::StartRequest& me
   Result<std::string> content = format(duty, [this] { return sealer(); });
   if (!content) return fail(content.error());
   if (keeper_keeps_duties_) message.duties = *content;
+  SecretFolders::Files secrets;
+  for (const ProcessStart& process : order.processes)
+    if (secrets.empty()) secrets = process.secret_files;  // the same for all of them
+  if (auto written = secrets_.write(order.key, secrets_folder(order, place_), secrets, order.run_as);
+      !written)
+    return written;
   if (!order.view.root.empty()) {
     const TaskEnvironment environment(order.view, place_, sees_namespaces(place_, order.view));
     if (auto linked = environment.link_logs(duty.folder, order.processes); !linked)
@@ -89,6 +96,10 @@ void DutyRunner::keeper_connected(keeper::ProcessList& list) {
   keeper_keeps_duties_ = list.keeps_duties;
   for (ProcessEnded& end : list.ended)
     if (std::holds_alternative<PushRun>(end.key)) complete_push(end);
+  std::set<WorkKey> live;
+  for (const keeper::RunningProcess& one : list.running) live.insert(one.started.key);
+  for (const keeper::WaitingAttempt& one : list.waiting) live.insert(one.key);
+  secrets_.remove_others(live);
   duties_.keeper_connected(list, clock_.now());
   for (ProcessEnded& end : list.ended)
     if (const Duty* duty = duties_.find(end.key)) complete(*duty, end);
@@ -110,7 +121,9 @@ void DutyRunner::ended(ProcessEnded end) {
     complete(*duty, end);
     note_end(*duty, end);
   }
+  const WorkKey key = end.key;
   duties_.ended(std::move(end), clock_.now());
+  if (!duties_.has_running(key)) secrets_.remove(key);
   act();
 }
 
@@ -222,6 +235,7 @@ void DutyRunner::stop(const WorkKey& key) {
 
 void DutyRunner::forget(std::vector<WorkKey> keys) {
   for (const WorkKey& key : keys) duties_.forget(key);
+  for (const WorkKey& key : keys) secrets_.remove(key);
   act();
   keeper_.send(keeper::ForgetRequest{std::move(keys)});
 }

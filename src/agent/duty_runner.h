@@ -9,6 +9,7 @@
 #include "agent/duties.h"
 #include "agent/keeper_link.h"
 #include "agent/order.h"
+#include "agent/secret_folders.h"
 #include "agent/stall.h"
 #include "base/clock.h"
 #include "domain/protocol.h"
@@ -72,6 +73,7 @@ class DutyRunner {
   SystemClock clock_;
   bool keeper_keeps_duties_ = false;
   Duties duties_;
+  SecretFolders secrets_;
   StallWatch stalls_;
   std::shared_ptr<net::Loop::Timer> stall_timer_;
   std::shared_ptr<net::Loop::Timer> timer_;

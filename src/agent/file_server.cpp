@@ -15,6 +15,7 @@
 #include "base/beneath.h"
 #include "base/clock.h"
 #include "base/list_folder.h"
+#include "domain/layout.h"
 #include "wire/files.h"
 #include "wire/json.h"
 
@@ -102,6 +103,8 @@ Result<std::string> read_piece(int file, std::uint64_t offset, std::size_t lengt
 // Only files and folders: an open of anything else could block or do something.
 Result<Fd> open_to_read(const std::string& data, const FileServer::Place& place) {
   const auto& [folder, path] = place;
+  if (is_secret_path(folder) || is_secret_path(path))
+    return fail(ErrorCode::not_found, fmt::format("there is no file '{}'", path));
   const Fd root(::open(data.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root) return fail(system_error("cannot open " + data, errno));
   const Result<Fd> inside = open_beneath(root.get(), folder, O_PATH | O_DIRECTORY);

@@ -1,5 +1,7 @@
 #include "agent/order.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -43,6 +45,11 @@ std::string work_name(const WorkKey& key) {
   return attempt ? to_string(*attempt) : to_string(key);
 }
 
+std::string secrets_folder(const StartOrder& order, const NodePlace& place) {
+  return fmt::format("{}/{}/{}{}{}", place.data, order.folder, secrets_folder_prefix, place.node,
+                     is_preparation(order.key) ? "-prepare" : "");
+}
+
 keeper::StartRequest to_keeper(const StartOrder& order, const NodePlace& place) {
   keeper::StartRequest start{order.key, order.stop_grace, order.behind, place.total, {}};
   start.cpu_limit = order.cpu_limit && place.limits_cores;
@@ -78,6 +85,9 @@ keeper::StartRequest to_keeper(const StartOrder& order, const NodePlace& place) 
     for (const auto& [name, value] : ordered.environment)
       environment[name] = task_environment.translate(value);
     for (const auto& [name, value] : ordered.secrets) environment[name] = value;
+    for (const auto& [name, content] : ordered.secret_files)
+      environment[name] = fmt::format("{}/{}", secrets_folder(order, place), name);
+    if (!ordered.secrets.empty() || !ordered.secret_files.empty()) start.allows_core = false;
     if (!plan.empty()) environment[container::view_variable] = plan;
     environment["SLIPWAY_OUTPUTS"] = outputs;
     environment["SLIPWAY_EVICTION_FILE"] = attempt + "/" + std::string(eviction_file);

@@ -21,10 +21,15 @@ struct NodePlace {
   // Whether processes can have a view under this path; without: they cannot.
   std::function<bool(const std::string& root)> can_view{};
   bool limits_cores = false;  // its keeper can
+  std::string node{};         // its name
 };
 
 // The attempt that is run or prepared, for people.
 std::string work_name(const WorkKey& key);
+
+// Where the secrets lie that its processes get as files. Of nodes that share the data folder each has its
+// own.
+std::string secrets_folder(const StartOrder& order, const NodePlace& place);
 
 keeper::StartRequest to_keeper(const StartOrder& order, const NodePlace& place);
 

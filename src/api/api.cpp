@@ -87,12 +87,14 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
       sessions_(loop, control),
       blobs_(options_.data),
       exposed_(options_.datastore_roots, options_.data),
+      output_mask_(options_.mask_secrets ? options_.sealer : nullptr),
       watcher_(loop),
       folders_(loop),
       reads_([&control] { return control.open_reader(); }) {
   add_service_routes();
   add_sharing_routes();
   add_token_routes();
+  add_secret_routes();
   add_pool_routes();
   add_node_routes();
   add_job_routes();

@@ -19,6 +19,7 @@
 #include "api/file_source.h"
 #include "api/folder_workers.h"
 #include "api/node_sessions.h"
+#include "api/output_mask.h"
 #include "api/read_pool.h"
 #include "api/router.h"
 #include "api/token_table.h"
@@ -49,6 +50,7 @@ struct ApiOptions {
   bool trust_members = true;  // tokens of other users are given out though all jobs run as the service does
   std::shared_ptr<AuditLog> audit{};  // none: nothing is kept
   bool audit_reads = false;           // what was read, too
+  bool mask_secrets = false;          // in the output of processes, where it is read
   std::string local_nodes_hash{};  // SHA-256 of the token of this service's agents, who join every workspace
 };
 
@@ -93,6 +95,7 @@ class Api {
   void add_log_time_routes();
   void add_pool_routes();
   void add_node_routes();
+  void add_secret_routes();
   void add_service_routes();
   void add_sharing_routes();
   void add_token_routes();
@@ -206,11 +209,13 @@ class Api {
     std::string checkpoints;  // folder of the task's checkpoints
     std::optional<TimePoint> started_at;
     bool has_wd = false;  // working folders of its own
+    Masker masker{{}};
   };
-  static Result<AttemptFiles> find_attempt_files(const control::Snapshot& live, control::ReadStore& store,
-                                                 const control::Caller& caller, const std::string& job,
-                                                 const std::string& task,
-                                                 std::optional<std::uint32_t> attempt);
+  // On a read thread.
+  Result<AttemptFiles> find_attempt_files(const control::Snapshot& live, control::ReadStore& store,
+                                          const control::Caller& caller, const std::string& job,
+                                          const std::string& task,
+                                          std::optional<std::uint32_t> attempt) const;
   // Where the streams of a process lie, or all that lies where those of the first one do.
   std::shared_ptr<FileSource> source_of(const AttemptFiles& files, std::uint32_t rank);
   std::shared_ptr<FileSource> source_of_all(const AttemptFiles& files);
@@ -247,6 +252,7 @@ class Api {
   NodeSessions sessions_;
   BlobStore blobs_;
   ExposedFolders exposed_;
+  OutputMask output_mask_;
   net::FileWatcher watcher_;
   TokenTable tokens_;
   std::uint64_t requests_ = 0;

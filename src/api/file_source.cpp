@@ -53,7 +53,7 @@ Result<FilePage> items_of(Result<FolderPage> page, const OwnFiles& own, const st
   result.next = std::move(page->next);
   result.items.reserve(page->entries.size());
   for (FolderEntry& entry : page->entries)
-    if (!is_output_times_file(entry.name))
+    if (!is_output_times_file(entry.name) && !is_secret_path(entry.name))
       result.items.push_back(
           {folder.empty() || folder == "." ? std::move(entry.name) : folder + "/" + entry.name,
            std::string(entry.kind), entry.size, entry.modified_at});
@@ -66,6 +66,7 @@ class Here final : public FileSource {
       : folder_(std::move(folder)), own_(std::move(own)), loop_(loop), watcher_(watcher), worker_(worker) {}
 
   Result<Fd> open(const std::string& path, int flags) const {
+    if (is_secret_path(path)) return fail(ErrorCode::not_found, fmt::format("there is no file '{}'", path));
     const Fd root(::open(folder_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!root) return fail(ErrorCode::not_found, fmt::format("there is no file '{}' yet", path));
     return open_beneath(root.get(), path, flags);

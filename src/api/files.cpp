@@ -9,6 +9,7 @@
 #include "api/api.h"
 #include "api/checkpoint_source.h"
 #include "api/find_task.h"
+#include "api/masked_source.h"
 #include "base/sha256.h"
 #include "control/find_job.h"
 #include "domain/layout.h"
@@ -25,7 +26,7 @@ constexpr std::uint32_t files_listed = 1000;  // on a page, unless asked
 Result<Api::AttemptFiles> Api::find_attempt_files(const Snapshot& live, ReadStore& store,
                                                   const control::Caller& caller, const std::string& job_name,
                                                   const std::string& task_name,
-                                                  std::optional<std::uint32_t> attempt) {
+                                                  std::optional<std::uint32_t> attempt) const {
   AttemptFiles files;
   auto job = control::find_job(store, caller.workspace, job_name);
   if (!job) return fail(job.error());
@@ -35,6 +36,9 @@ Result<Api::AttemptFiles> Api::find_attempt_files(const Snapshot& live, ReadStor
   files.task = *task;
   auto spec = store.task_spec(job->id, files.task.ref.group);
   if (!spec) return fail(spec.error());
+  auto masker = output_mask_.of(store, *job, *spec);
+  if (!masker) return fail(masker.error());
+  files.masker = std::move(*masker);
   files.members = gang_of(*spec);
   files.checkpoints = checkpoint_folder(job->workspace, job->id, *spec, files.task.name);
   auto attempts = store.attempts(files.task.ref);
@@ -110,7 +114,8 @@ std::shared_ptr<FileSource> Api::source_of(const AttemptFiles& files, std::uint3
                ? files_on_node(sessions_, files.job.workspace, files.nodes[node], of, std::move(made))
                : files_here(options_.data + "/" + of, std::move(made), loop_, watcher_, disk_reads_);
   };
-  return with_checkpoints(source(folder, std::move(own)), source(files.checkpoints, {}));
+  auto all = with_checkpoints(source(folder, std::move(own)), source(files.checkpoints, {}));
+  return files.masker.is_empty() ? all : with_masked(std::move(all), files.masker);
 }
 
 std::optional<Api::Part> Api::part_of(const Call& call, std::uint64_t size, net::Headers& headers) {
@@ -191,7 +196,7 @@ void Api::add_file_routes() {
     if (!attempt) return call.send(problem(attempt.error()));
     read_live<AttemptFiles>(
         call,
-        [call, attempt = *attempt](const Snapshot& live, ReadStore& store) {
+        [this, call, attempt = *attempt](const Snapshot& live, ReadStore& store) {
           return find_attempt_files(live, store, call.caller, call.part("job"), call.part("task"), attempt);
         },
         [call, then = std::move(then)](const AttemptFiles& files) {

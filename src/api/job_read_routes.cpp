@@ -36,7 +36,7 @@ Result<JobRecord> job_of(ReadStore& store, const Call& call) {
   return control::find_job(store, call.caller.workspace, call.part("job"));
 }
 
-Result<net::Response> jobs_page(ReadStore& store, const Call& call, std::uint32_t limit) {
+Result<net::Response> jobs_page(ReadStore& store, const Call& call, const OutputMask&, std::uint32_t limit) {
   control::JobQuery query{.workspace = call.caller.workspace,
                           .state = {},
                           .name = call.parameter("name").value_or(""),
@@ -98,7 +98,7 @@ Result<NamedTasks> named_tasks(ReadStore& store, const JobRecord& job, const std
   return named;
 }
 
-Result<net::Response> tasks_page(ReadStore& store, const Call& call, std::uint32_t limit) {
+Result<net::Response> tasks_page(ReadStore& store, const Call& call, const OutputMask&, std::uint32_t limit) {
   auto job = job_of(store, call);
   if (!job) return fail(job.error());
   control::TaskQuery query{{}, {}, limit};
@@ -142,7 +142,8 @@ Result<net::Response> tasks_page(ReadStore& store, const Call& call, std::uint32
   return json(200, wire::format_list(items, next));
 }
 
-Result<net::Response> job_attempts_page(ReadStore& store, const Call& call, std::uint32_t limit) {
+Result<net::Response> job_attempts_page(ReadStore& store, const Call& call, const OutputMask& mask,
+                                        std::uint32_t limit) {
   auto job = job_of(store, call);
   if (!job) return fail(job.error());
   std::optional<AttemptKey> from;
@@ -161,8 +162,12 @@ Result<net::Response> job_attempts_page(ReadStore& store, const Call& call, std:
     auto specs = store.task_specs(job->id, attempts->front().key.task.group, attempts->back().key.task.group);
     if (!specs) return fail(specs.error());
     items.reserve(attempts->size());
-    for (const AttemptRecord& attempt : *attempts)
-      items.push_back(wire::format_of_job(attempt, specs->at(attempt.key.task.group)));
+    for (AttemptRecord& attempt : *attempts) {
+      const TaskSpec& spec = specs->at(attempt.key.task.group);
+      if (auto masked = mask.apply(store, *job, spec, attempt.last_lines); !masked)
+        return fail(masked.error());
+      items.push_back(wire::format_of_job(attempt, spec));
+    }
     if (attempts->size() == limit) next = to_string(attempts->back().key);
   }
   return json(200, wire::format_list(items, next));
@@ -174,7 +179,7 @@ struct TaskAttempts {
   std::vector<AttemptRecord> attempts;
 };
 
-Result<TaskAttempts> task_attempts(ReadStore& store, const Call& call) {
+Result<TaskAttempts> task_attempts(ReadStore& store, const Call& call, const OutputMask& mask) {
   auto job = job_of(store, call);
   if (!job) return fail(job.error());
   auto task = find_task(store, *job, call.part("task"));
@@ -183,10 +188,13 @@ Result<TaskAttempts> task_attempts(ReadStore& store, const Call& call) {
   if (!spec) return fail(spec.error());
   auto attempts = store.attempts(task->ref);
   if (!attempts) return fail(attempts.error());
+  for (AttemptRecord& attempt : *attempts)
+    if (auto masked = mask.apply(store, *job, *spec, attempt.last_lines); !masked)
+      return fail(masked.error());
   return TaskAttempts{std::move(*task), std::move(*spec), std::move(*attempts)};
 }
 
-Result<net::Response> show_job(ReadStore& store, const Call& call) {
+Result<net::Response> show_job(ReadStore& store, const Call& call, const OutputMask&) {
   auto job = job_of(store, call);
   if (!job) return fail(job.error());
   const bool all = call.parameter("spec") == "all";
@@ -197,24 +205,24 @@ Result<net::Response> show_job(ReadStore& store, const Call& call) {
   return json(200, wire::format(*job, wire::format_job_spec(*spec)));
 }
 
-Result<net::Response> show_task(ReadStore& store, const Call& call) {
-  return task_attempts(store, call).map([](const TaskAttempts& found) {
+Result<net::Response> show_task(ReadStore& store, const Call& call, const OutputMask& mask) {
+  return task_attempts(store, call, mask).map([](const TaskAttempts& found) {
     const TaskView view{
         found.task, found.attempts.empty() ? std::vector<std::string>() : found.attempts.back().node_names};
     return json(200, wire::format(view, found.spec, found.attempts));
   });
 }
 
-Result<net::Response> list_attempts(ReadStore& store, const Call& call) {
-  return task_attempts(store, call).map([](const TaskAttempts& found) {
+Result<net::Response> list_attempts(ReadStore& store, const Call& call, const OutputMask& mask) {
+  return task_attempts(store, call, mask).map([](const TaskAttempts& found) {
     std::vector<std::string> items;
     for (const AttemptRecord& attempt : found.attempts) items.push_back(wire::format(attempt, found.spec));
     return json(200, wire::format_list(items, std::nullopt));
   });
 }
 
-Result<net::Response> show_attempt(ReadStore& store, const Call& call) {
-  auto found = task_attempts(store, call);
+Result<net::Response> show_attempt(ReadStore& store, const Call& call, const OutputMask& mask) {
+  auto found = task_attempts(store, call, mask);
   if (!found) return fail(found.error());
   for (const AttemptRecord& attempt : found->attempts)
     if (std::to_string(attempt.key.attempt) == call.part("attempt"))
@@ -235,13 +243,20 @@ Result<std::string> last_lines_of(ReadStore& store, JobId job) {
   return attempts->empty() ? std::string() : attempts->back().last_lines;
 }
 
-Result<net::Response> show_why(const JobRecord& job, const control::LiveView* live, ReadStore& store) {
+Result<net::Response> show_why(const JobRecord& job, const control::LiveView* live, ReadStore& store,
+                               const OutputMask& mask) {
   const control::Why why = live ? control::explain(*live) : control::explain_end(job);
   std::string last_lines = why.last_lines;
   if (is_terminal(job.state)) {
     auto lines = last_lines_of(store, job.id);
     if (!lines) return fail(lines.error());
     last_lines = std::move(*lines);
+  }
+  if (mask.is_on() && !last_lines.empty()) {
+    auto spec = store.job_spec(job.id, spec_tasks_shown_max);
+    if (!spec) return fail(spec.error());
+    for (const TaskSpec& task : spec->tasks)
+      if (auto masked = mask.apply(store, job, task, last_lines); !masked) return fail(masked.error());
   }
   std::string tasks;
   for (const control::Why::Task& task : why.tasks)
@@ -258,7 +273,7 @@ Result<net::Response> show_why(const JobRecord& job, const control::LiveView* li
 }  // namespace
 
 void Api::add_job_read_routes() {
-  using Page = Result<net::Response> (*)(ReadStore&, const Call&, std::uint32_t limit);
+  using Page = Result<net::Response> (*)(ReadStore&, const Call&, const OutputMask&, std::uint32_t limit);
   const std::pair<const char*, Page> pages[] = {{"/v1/jobs", jobs_page},
                                                 {"/v1/jobs/{job}/tasks", tasks_page},
                                                 {"/v1/jobs/{job}/attempts", job_attempts_page}};
@@ -266,9 +281,11 @@ void Api::add_job_read_routes() {
     router_.add("GET", path, {Object::job, Verb::read}, [this, page = page](const Call& call) {
       auto limit = limit_of(call);
       if (!limit) return call.send(problem(limit.error()));
-      answer(call, [page, call, limit = *limit](ReadStore& store) { return page(store, call, limit); });
+      answer(call, [this, page, call, limit = *limit](ReadStore& store) {
+        return page(store, call, output_mask_, limit);
+      });
     });
-  using Show = Result<net::Response> (*)(ReadStore&, const Call&);
+  using Show = Result<net::Response> (*)(ReadStore&, const Call&, const OutputMask&);
   const std::pair<const char*, Show> details[] = {
       {"/v1/jobs/{job}", show_job},
       {"/v1/jobs/{job}/tasks/{task}", show_task},
@@ -276,10 +293,13 @@ void Api::add_job_read_routes() {
       {"/v1/jobs/{job}/tasks/{task}/attempts/{attempt}", show_attempt}};
   for (const auto& [path, show] : details)
     router_.add("GET", path, {Object::job, Verb::read}, [this, show = show](const Call& call) {
-      answer(call, [show, call](ReadStore& store) { return show(store, call); });
+      answer(call, [this, show, call](ReadStore& store) { return show(store, call, output_mask_); });
     });
-  router_.add("GET", "/v1/jobs/{job}/why", {Object::job, Verb::read},
-              [this](const Call& call) { explain_job(call, false, show_why); });
+  router_.add("GET", "/v1/jobs/{job}/why", {Object::job, Verb::read}, [this](const Call& call) {
+    explain_job(call, false, [this](const JobRecord& job, const control::LiveView* live, ReadStore& store) {
+      return show_why(job, live, store, output_mask_);
+    });
+  });
 }
 
 }  // namespace slipway::api

@@ -6,6 +6,7 @@
 #include "api/router.h"
 #include "wire/pool.h"
 #include "wire/records.h"
+#include "wire/secret.h"
 
 namespace slipway::api {
 

@@ -150,8 +150,8 @@ class LogFollower : public std::enable_shared_from_this<LogFollower> {
           self->api_.reads_.post(
               [self, live, looked](ReadStore& store) {
                 const Call& call = self->call_;
-                looked(Api::find_attempt_files(*live, store, call.caller, call.part("job"), call.part("task"),
-                                               self->query_.attempt));
+                looked(self->api_.find_attempt_files(*live, store, call.caller, call.part("job"),
+                                                     call.part("task"), self->query_.attempt));
               },
               failed);
         },
@@ -299,7 +299,7 @@ void Api::add_log_routes() {
     if (query->follow) return std::make_shared<LogFollower>(*this, call, *query)->start();
     read_live<AttemptFiles>(
         call,
-        [call, query = *query](const Snapshot& live, ReadStore& store) {
+        [this, call, query = *query](const Snapshot& live, ReadStore& store) {
           return find_attempt_files(live, store, call.caller, call.part("job"), call.part("task"),
                                     query.attempt);
         },

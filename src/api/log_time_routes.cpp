@@ -67,7 +67,7 @@ void Api::add_log_time_routes() {
         if (!attempt) return call.send(problem(attempt.error()));
         read_live<AttemptFiles>(
             call,
-            [call, attempt = *attempt](const control::Snapshot& live, control::ReadStore& store) {
+            [this, call, attempt = *attempt](const control::Snapshot& live, control::ReadStore& store) {
               return find_attempt_files(live, store, call.caller, call.part("job"), call.part("task"),
                                         attempt);
             },

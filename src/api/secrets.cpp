@@ -1,6 +1,9 @@
 #include "api/secrets.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -24,15 +27,36 @@ void open_view(const Sealer& sealer, View& view) {
     if (!place.key.empty()) open_one(sealer, place.url, place.key);
 }
 
+Result<std::string> opened(const Sealer& sealer, const GivenSecret& secret) {
+  if (secret.sealed.empty())
+    return fail(ErrorCode::not_found,
+                fmt::format("{} was deleted since the job was submitted", describe(secret.key)));
+  auto value = sealer.unseal(secret.sealed, secret_purpose(secret.key));
+  if (!value)
+    return fail(value.error().code, fmt::format("{}: {}", describe(secret.key), value.error().what));
+  if (!secret.file && value->find('\0') != std::string::npos)
+    return fail(ErrorCode::invalid,
+                fmt::format("{} has a zero byte, so it can only be given as a file", describe(secret.key)));
+  return value;
+}
+
 void open_process(const Sealer& sealer, ProcessStart& process) {
   for (auto& [name, value] : process.secrets) open_one(sealer, name, value);
+  for (const GivenSecret& secret : std::exchange(process.given, {})) {
+    auto value = opened(sealer, secret);
+    if (!value)
+      process.problem = value.error().what;
+    else
+      (secret.file ? process.secret_files : process.secrets).emplace_back(secret.variable, std::move(*value));
+  }
 }
 
 bool has(const View& view, const std::vector<ProcessStart>& processes) {
   return std::any_of(view.places.begin(), view.places.end(),
                      [](const View::Place& place) { return !place.key.empty(); }) ||
-         std::any_of(processes.begin(), processes.end(),
-                     [](const ProcessStart& process) { return !process.secrets.empty(); });
+         std::any_of(processes.begin(), processes.end(), [](const ProcessStart& process) {
+           return !process.secrets.empty() || !process.given.empty();
+         });
 }
 
 }  // namespace

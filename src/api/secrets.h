@@ -13,7 +13,8 @@ void seal_secrets(const Sealer& sealer, PoolRequest& request);
 bool has_secrets(const JobSpec& spec);
 // Leaves only their names.
 void hide_secrets(JobSpec& spec);
-// What cannot be opened is left as it is, and logged: the process sees that it is wrong.
+// What cannot be opened is left as it is, and logged: the process sees that it is wrong. A process that is
+// given a secret of the service which cannot be opened is not started (ProcessStart::problem).
 void open_secrets(const Sealer& sealer, Orders& orders);
 bool has_secrets(const Orders& orders);
 

@@ -140,6 +140,49 @@ TEST(Seal, Low_OneKeySealsAndSigns) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Seal, KeysComeFromAFileATextOrAPassphrase) {
+  char folder[] = "/tmp/slipway-keys-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::string at = folder;
+  const std::string one(64, 'a'), two = format_base64(std::string(32, 'k'));
+  const auto open = [&](const std::string& given, const std::string& passphrases) {
+    return Sealer::open(SealingKeys{at + "/secret.key", given, passphrases, at + "/secret.salt"});
+  };
+  const std::string sealed = open(one, "").value().seal("s3cret", "KEY");
+  EXPECT_FALSE(std::filesystem::exists(at + "/secret.key")) << "no key of its own is needed";
+  EXPECT_EQ(open(one, "").value().unseal(sealed, "KEY").value(), "s3cret");
+  EXPECT_FALSE(open(two, "").value().unseal(sealed, "KEY"));
+  const Sealer both = open(one + "," + two, "").value();
+  EXPECT_EQ(both.unseal(sealed, "KEY").value(), "s3cret");
+  EXPECT_FALSE(both.is_current(sealed)) << "the last one is used";
+  EXPECT_TRUE(both.is_current(both.seal("s3cret", "KEY")));
+  EXPECT_FALSE(both.is_current("s3cret"));
+
+  const std::string by_phrase = open("", "correct horse battery\n").value().seal("s3cret", "KEY");
+  EXPECT_EQ(open("", "correct horse battery").value().unseal(by_phrase, "KEY").value(), "s3cret");
+  EXPECT_FALSE(open("", "correct horse staples").value().unseal(by_phrase, "KEY"));
+  EXPECT_EQ(open("", "correct horse battery\nanother phrase\n").value().unseal(by_phrase, "KEY").value(),
+            "s3cret");
+  std::filesystem::remove(at + "/secret.salt");
+  EXPECT_FALSE(open("", "correct horse battery").value().unseal(by_phrase, "KEY")) << "another salt";
+
+  ASSERT_TRUE(open("", ""));
+  EXPECT_TRUE(std::filesystem::exists(at + "/secret.key"));
+  const std::string by_file = open("", "").value().seal("s3cret", "KEY");
+  EXPECT_EQ(open(one, "").value().unseal(by_file, "KEY").value(), "s3cret") << "from a file to a text";
+  for (const std::string& wrong :
+       {std::string(63, 'a'), std::string(64, 'x'), std::string("c2hvcnQ="), std::string("?")})
+    EXPECT_FALSE(open(wrong, "")) << wrong;
+  EXPECT_FALSE(open("", "short"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Encoding, Hexadecimal) {
+  EXPECT_EQ(parse_hex("00ffAb"), std::string("\0\xff\xab", 3));
+  EXPECT_EQ(parse_hex(""), "");
+  for (const char* wrong : {"0", "0g", "g0", "-1"}) EXPECT_FALSE(parse_hex(wrong)) << wrong;
+}
+
 TEST(Encoding, Base64) {  // RFC 4648, section 10
   struct Row {
     const char* bytes;

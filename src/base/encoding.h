@@ -6,7 +6,8 @@
 
 namespace slipway {
 
-std::string format_hex(std::string_view bytes);  // lower case
+std::string format_hex(std::string_view bytes);               // lower case
+std::optional<std::string> parse_hex(std::string_view text);  // of either case
 
 // RFC 4648 with padding. parse_base64 gives nullopt for anything else, also for spaces and line breaks.
 std::string format_base64(std::string_view bytes);

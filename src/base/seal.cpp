@@ -37,7 +37,7 @@ std::string signed_text(std::string_view text) { return "slipway signature:" + s
 
 Error not_ours() {
   return {ErrorCode::internal, "a sealed secret cannot be opened: it was sealed with another key",
-          "put back the file secret.key that belongs to this data folder, or submit the secret again"};
+          "give the key or passphrase that it was sealed with, or set the secret again"};
 }
 
 }  // namespace
@@ -102,6 +102,80 @@ Result<void> Sealer::rotate(const std::string& key_file) {
   if (!masters) return fail(masters.error());
   masters->push_back(make());
   return write(key_file, *masters);
+}
+
+// ── keys from elsewhere ──
+
+Result<std::vector<Sealer::Key>> Sealer::given(const std::string& text) {
+  std::vector<Key> keys;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(",\n", begin), text.size());
+    const std::string one = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (one.empty()) continue;
+    const std::optional<std::string> bytes = one.size() == 64 ? parse_hex(one) : parse_base64(one);
+    Key key;
+    if (!bytes || bytes->size() != key.size())
+      return fail(ErrorCode::invalid,
+                  "a key for secrets is neither 64 hexadecimal digits nor base64 of 32 bytes",
+                  "make one: openssl rand -base64 32");
+    std::copy(bytes->begin(), bytes->end(), reinterpret_cast<char*>(key.data()));
+    keys.push_back(key);
+  }
+  return keys;
+}
+
+Result<std::vector<Sealer::Key>> Sealer::derived(const std::string& passphrases,
+                                                 const std::string& salt_file) {
+  constexpr std::size_t salt_size = 16, passphrase_min = 12;
+  constexpr std::uint64_t cost = 1 << 15, block_size = 8, parallel = 1, memory_max = 64u << 20;
+  std::vector<Key> keys;
+  std::string salt;
+  for (std::size_t begin = 0; begin < passphrases.size();) {
+    const std::size_t end = std::min(passphrases.find('\n', begin), passphrases.size());
+    const std::string one = passphrases.substr(begin, end - begin);
+    begin = end + 1;
+    if (one.empty()) continue;
+    if (one.size() < passphrase_min)
+      return fail(ErrorCode::invalid, "the passphrase for secrets has less than 12 characters",
+                  "choose a longer one");
+    if (salt.empty()) {
+      if (auto known = read_file(salt_file); known && known->size() == salt_size) {
+        salt = *known;
+      } else if (known || known.error().code != ErrorCode::not_found) {
+        return fail(ErrorCode::internal, "the file " + salt_file + " is not a salt of 16 bytes",
+                    "put back the one that belongs to this data folder");
+      } else {
+        salt.resize(salt_size);
+        SLIPWAY_CHECK(RAND_bytes(bytes(salt), salt_size) == 1);
+        if (auto written = write_file_durably(salt_file, salt, 0600); !written) return fail(written.error());
+      }
+    }
+    Key& key = keys.emplace_back();
+    SLIPWAY_CHECK(EVP_PBE_scrypt(one.data(), one.size(), bytes(std::string_view(salt)), salt.size(), cost,
+                                 block_size, parallel, memory_max, key.data(), key.size()) == 1);
+  }
+  return keys;
+}
+
+Result<Sealer> Sealer::open(const SealingKeys& sources) {
+  auto masters = given(sources.given);
+  if (!masters) return fail(masters.error());
+  auto from_passphrases = derived(sources.passphrases, sources.salt_file);
+  if (!from_passphrases) return fail(from_passphrases.error());
+  masters->insert(masters->end(), from_passphrases->begin(), from_passphrases->end());
+  if (masters->empty()) return open(sources.file);
+  struct stat status {};
+  if (::stat(sources.file.c_str(), &status) == 0) {
+    auto of_file = read(sources.file);
+    if (!of_file) return fail(of_file.error());
+    masters->insert(masters->begin(), of_file->begin(), of_file->end());
+  }
+  return Sealer(*masters);
+}
+
+bool Sealer::is_current(std::string_view sealed) const {
+  return sealed.starts_with(std::string(mark) + keys_.back().id + ":");
 }
 
 std::string Sealer::seal(std::string_view clear, std::string_view purpose) const {

@@ -9,6 +9,7 @@
 #include "control/lease.h"
 #include "control/placing.h"
 #include "control/restore.h"
+#include "control/secrets.h"
 #include "control/start_tasks.h"
 #include "control/timers.h"
 #include "control/turn_proof.h"
@@ -199,7 +200,7 @@ Result<void> Controller::remove_job(const Caller& caller, JobId id) {
   return control::remove_job(turn_, caller, **record);
 }
 
-// ── folders, datastores, tokens ──
+// ── folders, datastores, secrets, tokens ──
 
 FolderRecord Controller::put_folder(const Caller& caller, const std::string& path, Tags tags) {
   return control::put_folder(turn_, caller, path, std::move(tags));
@@ -227,6 +228,12 @@ std::vector<DatastoreRecord> Controller::datastores(const Caller& caller) const 
 }
 Result<void> Controller::delete_datastore(const Caller& caller, const std::string& name) {
   return control::delete_datastore(turn_, caller, name);
+}
+Result<SecretRecord> Controller::set_secret(const Caller& caller, const SecretKey& key, std::string sealed) {
+  return control::set_secret(turn_, caller, key, std::move(sealed));
+}
+Result<void> Controller::delete_secret(const Caller& caller, const SecretKey& key) {
+  return control::delete_secret(turn_, caller, key);
 }
 void Controller::files_removed(const std::string& folder) { on_files_removed(turn_, folder); }
 void Controller::add_token(const TokenRecord& token) { control::add_token(turn_, token); }

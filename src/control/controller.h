@@ -93,7 +93,7 @@ class Controller {
     return store_.attempts_of(tasks);
   }
 
-  // -- folders and datastores
+  // -- folders, datastores and secrets
   FolderRecord put_folder(const Caller& caller, const std::string& path, Tags tags);
   const FolderRecord* folder(const Caller& caller, const std::string& path) const;
   std::vector<FolderRecord> folders(const Caller& caller, const std::string& prefix) const;
@@ -104,6 +104,8 @@ class Controller {
   bool is_datastore_name_free(const Caller& caller,
                               const std::string& name) const;  // its files are gone, too
   Result<void> delete_datastore(const Caller& caller, const std::string& name);
+  Result<SecretRecord> set_secret(const Caller& caller, const SecretKey& key, std::string sealed);
+  Result<void> delete_secret(const Caller& caller, const SecretKey& key);
   void files_removed(const std::string& folder);  // of Outputs::folders_removed, and now it is gone
   // The newest job with this tag, live or ended.
   Result<std::optional<JobRecord>> find_job_by_tag(const Caller& caller, const std::string& name,

@@ -11,6 +11,7 @@
 #include "control/jobs.h"
 #include "control/permit.h"
 #include "control/pools.h"
+#include "control/secrets.h"
 #include "control/task_state.h"
 #include "control/wording.h"
 #include "domain/gang.h"
@@ -233,6 +234,7 @@ Result<Submitted> on_submit(Turn& turn, const Caller& caller, JobSpec spec,
   if (auto valid = validate(spec); !valid) return fail(valid.error());
   for (const TaskSpec& task : spec.tasks)
     if (auto may = may_run(turn.settings, caller, task.mounts); !may) return fail(may.error());
+  if (auto known = check_secrets(turn.state, caller, spec); !known) return fail(known.error());
   Submitted submitted;
   auto pool_name = choose_pool(turn, caller, spec.pool, submitted.notes);
   if (!pool_name) return fail(pool_name.error());

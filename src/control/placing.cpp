@@ -15,6 +15,7 @@
 #include "control/permit.h"
 #include "control/placing.h"
 #include "control/scale.h"
+#include "control/secrets.h"
 #include "control/task_state.h"
 #include "domain/gang.h"
 #include "domain/layout.h"
@@ -232,6 +233,7 @@ launch::Placement placement_of(Turn& turn, const Attempt& attempt, const TaskSpe
   launch::Placement placement{
       key, job.record.workspace, name_of(job, key.task), job.record.source, {}, attempt.record.secret, {}};
   placement.run_as = run_as_of(turn.settings, job.record.workspace, job.record.submitted_by);
+  placement.given = given_secrets(turn.state, job.record, spec);
   for (const NodeId id : attempt.record.nodes)  // one whose part is over may be gone
     if (const auto node = turn.state.nodes.find(id); node != turn.state.nodes.end()) {
       placement.cpu_limit = cores_off_reason(turn.state.pool_of(job).record, node->second.record).empty();

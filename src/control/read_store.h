@@ -79,7 +79,7 @@ class ReadStore {
   virtual Result<std::vector<AttemptRecord>> job_attempts(JobId job, const std::optional<AttemptKey>& after,
                                                           std::uint32_t limit) = 0;
 
-  // -- events, pools, folders, datastores
+  // -- events, pools, folders, datastores, secrets
   virtual Result<std::vector<EventRecord>> events(const EventQuery& query) = 0;
   // Those that were deleted and whose names no pool has since, the last deleted first.
   virtual Result<std::vector<PoolRecord>> deleted_pools(const std::string& workspace) = 0;
@@ -95,6 +95,7 @@ class ReadStore {
   virtual Result<std::optional<DatastoreRecord>> datastore(const std::string& workspace,
                                                            const std::string& name) = 0;
   virtual Result<std::vector<DatastoreRecord>> datastores(const std::string& workspace) = 0;
+  virtual Result<std::vector<SecretRecord>> secrets(const std::string& workspace) = 0;  // in order
 };
 
 }  // namespace slipway::control

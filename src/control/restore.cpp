@@ -84,6 +84,10 @@ void restore(Turn& turn, Loaded loaded) {
     const Named key{record.workspace, record.path};
     turn.state.folders[key] = std::move(record);
   }
+  for (SecretRecord& record : loaded.secrets) {
+    const SecretKey key = record.key;
+    turn.state.secrets[key] = std::move(record);
+  }
   for (DatastoreRecord& record : loaded.datastores) {
     const Named key{record.workspace, record.name};
     turn.state.datastores[key] = std::move(record);

@@ -27,6 +27,7 @@ struct State {
   std::vector<TokenRecord> tokens;
   std::map<Named, FolderRecord> folders;
   std::map<Named, DatastoreRecord> datastores;
+  std::map<SecretKey, SecretRecord> secrets;
   std::set<Timer> timers;
   std::set<std::string> removals;  // folders that are being deleted
   std::set<AttemptKey> elastic;    // live ones with fewer nodes than they would like

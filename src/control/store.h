@@ -5,6 +5,7 @@
 // A turn's changes are saved together or not at all, and save() returns only when they would survive a power
 // cut. Lookups see everything saved before.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,8 @@ struct Changes {
   std::vector<std::pair<std::string, std::string>> folders_removed;  // workspace, path
   std::vector<DatastoreRecord> datastores;
   std::vector<std::pair<std::string, std::string>> datastores_removed;  // workspace, name
+  std::vector<SecretRecord> secrets;
+  std::vector<SecretKey> secrets_removed;
   std::vector<std::string> removals;       // folders under the data folder that are to be deleted
   std::vector<std::string> removals_done;  // and that are
 
@@ -57,7 +60,8 @@ struct Changes {
            attempts.empty() && tokens.empty() && tokens_removed.empty() && events.empty() &&
            pool_history.empty() && shares.empty() && pool_usage.empty() && job_usage.empty() &&
            samples.empty() && folders.empty() && folders_removed.empty() && datastores.empty() &&
-           datastores_removed.empty() && removals.empty() && removals_done.empty();
+           datastores_removed.empty() && secrets.empty() && secrets_removed.empty() && removals.empty() &&
+           removals_done.empty();
   }
 };
 
@@ -86,6 +90,7 @@ struct Loaded {
   std::vector<PoolUsageRecord> pool_usage;
   std::vector<FolderRecord> folders;
   std::vector<DatastoreRecord> datastores;
+  std::vector<SecretRecord> secrets;
   std::vector<std::string> removals;  // of folders that are not over
   SavedTurn saved;                    // the last one
   std::string turn_key;               // a secret of this store; empty: it keeps no turns
@@ -105,6 +110,10 @@ class Store {
   // Whether what was saved is still where it can be found again; costs next to nothing.
   [[nodiscard]] virtual Result<void> look() { return {}; }
   virtual SavedTurn last_turn() const { return {}; }
+  // Seals the secrets of stored jobs anew: `seal` gets a sealed value and what it was sealed for. Between two
+  // turns.
+  using SealAnew = std::function<std::string(const std::string& sealed, const std::string& purpose)>;
+  [[nodiscard]] virtual Result<void> seal_specs_anew(const SealAnew&) { return {}; }
   // Deletes a bounded part of what removed jobs left; false: there was nothing. Between two turns.
   [[nodiscard]] virtual Result<bool> remove_some() { return false; }
 

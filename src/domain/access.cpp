@@ -6,9 +6,9 @@ namespace slipway {
 namespace {
 
 constexpr Names<Role, 4> roles{"viewer", "member", "admin", "node"};
-constexpr Names<Object, 15> objects{"service", "token", "pool",      "node",    "job",
-                                    "source",  "event", "datastore", "data",    "collection",
-                                    "run",     "model", "endpoint",  "session", "link"};
+constexpr Names<Object, 16> objects{"service", "token",    "secret",    "pool", "node",       "job",
+                                    "source",  "event",    "datastore", "data", "collection", "run",
+                                    "model",   "endpoint", "session",   "link"};
 constexpr Names<Verb, 9> verbs{"read",   "create",  "update", "remove", "use",
                                "expose", "connect", "probe",  "stop"};
 constexpr Names<Least, 6> leasts{"anyone", "viewer", "member", "owner", "admin", "service_admin"};

@@ -23,6 +23,7 @@ std::optional<Role> parse_role(std::string_view text);
 enum class Object : std::uint8_t {
   service,     // the service itself: its health, metrics, storage
   token,       // of users and nodes
+  secret,      // a value kept by name for jobs; owned by the user whose it is, a workspace's by nobody
   pool,        // with its size, policy and start task
   node,        // of a pool; owned by the pool's owner
   job,         // with its tasks, logs and files
@@ -79,6 +80,11 @@ inline constexpr AccessRule access_rules[] = {
     {Object::token, Verb::read, Least::admin},
     {Object::token, Verb::create, Least::admin},
     {Object::token, Verb::remove, Least::admin},
+
+    {Object::secret, Verb::read, Least::viewer},  // names: values never
+    {Object::secret, Verb::create, Least::member},
+    {Object::secret, Verb::update, Least::owner},
+    {Object::secret, Verb::remove, Least::owner},
 
     {Object::pool, Verb::read, Least::viewer},
     {Object::pool, Verb::create, Least::member},

@@ -206,6 +206,13 @@ Result<void> validate_task(const TaskSpec& task) {
   if (auto ok = within("retries", task.retries, 0, JobLimits::retries_max); !ok) return ok;
   for (const Environment* variables : {&task.environment, &task.process_environment, &task.secrets})
     if (auto ok = validate_environment("task " + task.name, *variables); !ok) return ok;
+  for (const auto& [variable, ref] : task.secret_refs) {
+    if (auto ok = validate_environment("task " + task.name, {{variable, {}}}); !ok) return ok;
+    if (auto ok = validate_name("secret", ref.from); !ok) return ok;
+    if (task.secrets.contains(variable))
+      return fail(invalid(fmt::format("task {}: the variable {} is given twice", task.name, variable),
+                          "give it a value, or say from: NAME"));
+  }
   return validate_task_environment(task);
 }
 

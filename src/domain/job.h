@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "domain/ids.h"
 #include "domain/lease.h"
+#include "domain/secret.h"
 
 namespace slipway {
 
@@ -134,9 +135,10 @@ struct TaskSpec {
   std::string logs;            // absolute, under mount_root: what its processes print is kept there as well
   bool logs_numbered = false;  // stdout-0.txt there also where there is only one
   Preparation preparation;
-  Environment process_environment;      // joined over the environment, its values with {words}
-  Environment secrets;                  // variables too; sealed (base/seal.h), and never shown
-  std::uint16_t ports_from = 0;         // its nodes look for ports from here up; 0: anywhere
+  Environment process_environment;                 // joined over the environment, its values with {words}
+  Environment secrets;                             // variables too; sealed (base/seal.h), and never shown
+  std::map<std::string, SecretRef> secret_refs{};  // variables from secrets that the service keeps
+  std::uint16_t ports_from = 0;                    // its nodes look for ports from here up; 0: anywhere
   bool in_blocks = false;               // roles go to nodes as written, each filling one node after another
   bool whole_nodes = false;             // every process sees all GPUs of its node
   std::uint32_t interruptions_max = 0;  // attempts lost with their nodes or evicted; 0: no limit
@@ -144,6 +146,7 @@ struct TaskSpec {
 
   std::uint32_t tasks() const { return count.value_or(1); }
   bool is_elastic() const { return nodes_min > 0; }
+  bool has_secrets() const { return !secrets.empty() || !secret_refs.empty(); }
 };
 
 struct JobSpec {

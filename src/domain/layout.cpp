@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace slipway {
 
 std::string job_folder(std::string_view workspace, JobId job) {
@@ -44,6 +46,15 @@ StreamNames stream_names(std::string_view process, bool is_named) {
   if (!is_named) return {"stdout.txt", "stderr.txt", "wd"};
   return {fmt::format("stdout-{}.txt", process), fmt::format("stderr-{}.txt", process),
           fmt::format("wd-{}", process)};
+}
+
+bool is_secret_path(std::string_view path) {
+  for (std::size_t begin = 0; begin < path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (path.substr(begin, end - begin).starts_with(secrets_folder_prefix)) return true;
+    begin = end + 1;
+  }
+  return false;
 }
 
 }  // namespace slipway

@@ -26,6 +26,9 @@ std::string scratch_folder(std::string_view workspace, JobId job, std::string_vi
 std::string datastore_folder(std::string_view workspace, std::string_view name);
 
 inline constexpr std::string_view eviction_file = "eviction";  // in an attempt's folder
+// Likewise: begins the names of folders with secrets, by the node. Nothing below such a folder is served.
+inline constexpr std::string_view secrets_folder_prefix = "slipway-secrets-";
+bool is_secret_path(std::string_view path);
 
 // SLIPWAY_CHECKPOINT_DIR: the same for every attempt of a task. An array without retries is many small tasks,
 // of which few have a second attempt: theirs is a part of the first attempt's folder, made and handed on with

@@ -80,6 +80,15 @@ struct View {
   friend bool operator==(const View&, const View&) = default;
 };
 
+// A secret that the service keeps, as it is given to a process.
+struct GivenSecret {
+  std::string variable;
+  SecretKey key;
+  std::string sealed;  // empty: it is not there any more
+  bool file = false;   // the variable holds the path of a file with the value
+  friend bool operator==(const GivenSecret&, const GivenSecret&) = default;
+};
+
 // One process of an attempt as the node must start it.
 struct ProcessStart {
   std::uint32_t rank = 0;
@@ -93,6 +102,9 @@ struct ProcessStart {
   std::vector<std::uint16_t> listens;  // of the ports its node found, those meant for it
   std::vector<std::pair<std::string, std::string>> secrets;  // variables too; sealed until they are sent
   std::string log_out, log_err;                              // in View::logs; empty: not kept there
+  std::vector<GivenSecret> given{};  // never sent: when they are opened they join `secrets` or the files
+  std::vector<std::pair<std::string, std::string>> secret_files{};  // variable, content
+  std::string problem{};  // not empty: it must not be started, and this is why
   friend bool operator==(const ProcessStart&, const ProcessStart&) = default;
 };
 

@@ -544,6 +544,20 @@ TEST(KeeperPids, WithoutGroupsTheLimitOfTheUserIsSet) {
   EXPECT_EQ(read_file(keeper.folder + "/task-1/stdout.txt"), "1234\n");
 }
 
+TEST(KeeperCore, ProcessesWithSecretsLeaveNoCoreFiles) {
+  for (const Groups groups : {Groups::used, Groups::forbidden}) {
+    TestKeeper keeper(groups);
+    StartRequest start = keeper.script(1, "grep core /proc/self/limits");
+    start.allows_core = false;
+    keeper.send(start);
+    keeper.started();
+    EXPECT_EQ(keeper.ended().code, 0);
+    const auto limits = read_file(keeper.folder + "/task-1/stdout.txt");
+    ASSERT_TRUE(limits);
+    EXPECT_TRUE(limits->starts_with("Max core file size        0                    0 ")) << *limits;
+  }
+}
+
 TEST(KeeperSocket, WorksInAFolderWithALongPath) {
   TemporaryFolder base;
   TestKeeper keeper(Groups::used, base.path + "/" + std::string(200, 'x'));

@@ -249,7 +249,8 @@ void Processes::start_process(const StartRequest& start, ProcessSpec process) {
                              .has_working_folder = has_working_folder,
                              .cores = *cores,
                              .pids_procs = *pids_procs,
-                             .user_pids = slot >= 0 && cgroups_.can_limit_pids() ? 0 : user_pids(start.pids)};
+                             .user_pids = slot >= 0 && cgroups_.can_limit_pids() ? 0 : user_pids(start.pids),
+                             .allows_core = start.allows_core};
   Process made;
   made.key = start.key;
   made.rank = process.rank;

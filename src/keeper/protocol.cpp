@@ -18,6 +18,7 @@ enum class Kind : std::uint8_t {
   duty = 10,
   start_with_duties = 11,  // any of the starts
   start_bounded = 12,      // any of them, with another number of processes than usual
+  start_without_core = 13,
   // 64 was a list that did not say how cores are enforced, 67 one without duties; keepers of before send them
   list_of_before = 64,
   started = 65,
@@ -106,6 +107,13 @@ Kind write_content(ByteWriter& out, const StartRequest& start) {
   write(out, start.total);
   out.number(static_cast<std::uint32_t>(start.processes.size()));
   for (const ProcessSpec& process : start.processes) write(out, process);
+  if (!start.allows_core) {
+    out.number<std::uint8_t>(start.cpu_limit);
+    out.number(start.lease.count());
+    out.text(start.duties);
+    out.number(start.pids);
+    return Kind::start_without_core;
+  }
   if (start.pids != pids_usual) {
     out.number<std::uint8_t>(start.cpu_limit);
     out.number(start.lease.count());
@@ -317,13 +325,15 @@ Result<ToKeeper> parse_to_keeper(std::string_view frame) {
       return checked<ToKeeper>(std::move(start), in);
     }
     case Kind::start_with_duties:
-    case Kind::start_bounded: {
-      const bool is_bounded = static_cast<Kind>(frame.front()) == Kind::start_bounded;
+    case Kind::start_bounded:
+    case Kind::start_without_core: {
+      const Kind kind = static_cast<Kind>(frame.front());
       StartRequest start = read_start(in);
       start.cpu_limit = in.number<std::uint8_t>() != 0;
       start.lease = Duration(in.number<Duration::rep>());
       start.duties = in.text();
-      if (is_bounded) start.pids = in.number<std::uint32_t>();
+      if (kind != Kind::start_with_duties) start.pids = in.number<std::uint32_t>();
+      start.allows_core = kind != Kind::start_without_core;
       return checked<ToKeeper>(std::move(start), in);
     }
     case Kind::duty: {

@@ -79,6 +79,7 @@ struct StartRequest {
   Duration lease{0};                // killed when the lease was not renewed for so long; 0: never
   std::string duties;               // part 0 of its records, written down with the intent; empty: none
   std::uint32_t pids = pids_usual;  // processes and threads that each of them may have at a time
+  bool allows_core = true;          // false: no core files, which would hold their secrets
   friend bool operator==(const StartRequest&, const StartRequest&) = default;
 };
 struct StopRequest {

@@ -94,6 +94,7 @@ void prepare(NewChild& child) {
   setup.memory_procs = child.options.memory_procs;
   setup.pids_procs = child.options.pids_procs;
   setup.user_pids = child.options.user_pids;
+  setup.allows_core = child.options.allows_core;
   setup.tag = child.options.tag;
   setup.has_cores = !child.options.cores.empty();
   CPU_ZERO(&setup.cores);

@@ -33,6 +33,7 @@ struct SpawnOptions {
   CoreList cores{};             // that it is held to; empty: to none
   int pids_procs = -1;          // cgroup.procs of a v1 group for the number of processes, likewise
   std::uint64_t user_pids = 0;  // RLIMIT_NPROC, where no group can limit them; 0: none
+  bool allows_core = true;
 };
 
 struct SpawnFailure {

@@ -124,6 +124,10 @@ SLIPWAY_IN_CHILD SpawnStep prepare_and_execute(ChildSetup& child, long& result) 
     const rlimit pids{child.user_pids, child.user_pids};
     call(SYS_prlimit64, 0, RLIMIT_NPROC, &pids, nullptr);
   }
+  if (!child.allows_core) {
+    const rlimit none{0, 0};
+    call(SYS_prlimit64, 0, RLIMIT_CORE, &none, nullptr);
+  }
   if ((result = call(SYS_setsid)) < 0) return SpawnStep::session;
   if ((result = call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL)) < 0) return SpawnStep::session;
   if (call(SYS_getppid) != child.keeper) call(SYS_exit_group, 127);  // it died before we were tied to it

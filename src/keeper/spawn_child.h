@@ -60,6 +60,7 @@ struct ChildSetup {
   int memory_procs = -1;        // cgroup.procs of a v1 memory group, or -1
   int pids_procs = -1;          // likewise for the number of processes
   std::uint64_t user_pids = 0;  // RLIMIT_NPROC; 0: as the keeper's
+  bool allows_core = true;      // false: RLIMIT_CORE 0
   std::uint64_t tag = 0;        // see process_tree.h
   cpu_set_t cores{};            // that it is held to, where has_cores
   bool has_cores = false;

@@ -173,6 +173,7 @@ ProcessStart preparation(const Gang& gang, std::uint32_t place, const Words& of_
   if (!task.mount_root.empty()) environment["SLIPWAY_MOUNTS"] = task.mount_root;
   process.environment.assign(environment.begin(), environment.end());
   process.secrets.assign(task.secrets.begin(), task.secrets.end());
+  process.given = gang.placement.given;
   const std::string name =
       gang.nodes() == 1 ? task.preparation.name : fmt::format("{}-{}", task.preparation.name, node.name);
   process.stdout_name = fmt::format("stdout-{}.txt", name);
@@ -250,6 +251,7 @@ struct Launcher {  // what is the same for all processes of the attempt
                           row.wrap(gang, rank, contained(task, arguments(command_of(task, member), words))));
     process.environment.assign(environment.begin(), environment.end());
     process.secrets.assign(task.secrets.begin(), task.secrets.end());
+    process.given = placement.given;
 
     const StreamNames names = gang.names(rank);
     process.stdout_name = names.out;

@@ -39,6 +39,7 @@ struct Placement {
   std::vector<View::Place> places;  // the pool's mounts and the task's, where they lie
   bool cpu_limit = true;            // of the pool
   std::optional<RunAs> run_as{};    // the user of the machine
+  std::vector<GivenSecret> given{};
 };
 
 // Whether the nodes must get ready first: several must start together, or ports must be found.

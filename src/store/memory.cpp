@@ -224,6 +224,16 @@ class Tables final : public control::ReadStore {
       if (key.first == workspace) found.push_back(store);
     return found;
   }
+  Result<std::vector<SecretRecord>> secrets(const std::string& workspace) override {
+    const std::lock_guard lock(mutex_);
+    std::vector<SecretRecord> found;
+    for (const auto& [key, secret] : secrets_)
+      if (key.workspace == workspace) found.push_back(secret);
+    std::stable_sort(found.begin(), found.end(), [](const SecretRecord& a, const SecretRecord& b) {
+      return std::pair(a.key.name, a.key.user) < std::pair(b.key.name, b.key.user);
+    });
+    return found;
+  }
 
   struct StoredJob {
     JobRecord record;
@@ -260,6 +270,7 @@ class Tables final : public control::ReadStore {
   std::map<std::string, TokenRecord> tokens_;
   std::map<std::pair<std::string, std::string>, FolderRecord> folders_;
   std::map<std::pair<std::string, std::string>, DatastoreRecord> datastores_;
+  std::map<SecretKey, SecretRecord> secrets_;
   std::set<std::string> removals_;
   std::vector<EventRecord> events_;
   std::uint64_t job_last_ = 0, node_last_ = 0;
@@ -331,6 +342,8 @@ class Memory final : public MemoryStore {
     for (const DatastoreRecord& store : changes.datastores)
       tables_->datastores_[{store.workspace, store.name}] = store;
     for (const auto& key : changes.datastores_removed) tables_->datastores_.erase(key);
+    for (const SecretRecord& secret : changes.secrets) tables_->secrets_[secret.key] = secret;
+    for (const SecretKey& key : changes.secrets_removed) tables_->secrets_.erase(key);
     for (const std::string& folder : changes.removals) tables_->removals_.insert(folder);
     for (const std::string& folder : changes.removals_done) tables_->removals_.erase(folder);
     for (const TokenRecord& token : changes.tokens) tables_->tokens_[token.id] = token;
@@ -356,6 +369,7 @@ class Memory final : public MemoryStore {
     for (const auto& [key, share] : tables_->shares_) loaded.shares.push_back(share);
     for (const auto& [key, folder] : tables_->folders_) loaded.folders.push_back(folder);
     for (const auto& [key, store] : tables_->datastores_) loaded.datastores.push_back(store);
+    for (const auto& [key, secret] : tables_->secrets_) loaded.secrets.push_back(secret);
     loaded.removals.assign(tables_->removals_.begin(), tables_->removals_.end());
     loaded.job_last = tables_->job_last_;
     loaded.node_last = tables_->node_last_;

@@ -179,6 +179,14 @@ DatastoreRecord datastore_from(const Statement& row) {
   return {row.text(0), row.text(1), row.text(2), row.text(3), row.text(4), row.text(6), time_at(row, 5)};
 }
 
+SecretRecord secret_from(const Statement& row) {
+  return {{row.text(0), row.text(1), row.text(2)},
+          row.text(3),
+          unpack_lines(row.text(4)),
+          row.text(5),
+          time_at(row, 6)};
+}
+
 std::vector<std::string> unpack_node_names(std::string_view nodes) {
   AttemptRecord attempt;
   unpack_nodes(nodes, attempt);

@@ -41,6 +41,7 @@ AttemptRecord attempt_from(const Statement& row);                    // SELECT *
 EventRecord event_from(const Statement& row);                        // SELECT * FROM events
 FolderRecord folder_from(const Statement& row);                      // SELECT * FROM folders
 DatastoreRecord datastore_from(const Statement& row);                // SELECT * FROM datastores
+SecretRecord secret_from(const Statement& row);                      // SELECT * FROM secrets
 std::vector<std::string> unpack_node_names(std::string_view nodes);  // of attempts.nodes
 
 // Every row of a statement through `read`.

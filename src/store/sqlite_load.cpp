@@ -108,6 +108,12 @@ Result<control::Loaded> SqliteStore::load() {
     loaded.datastores = std::move(*datastores);
   }
   {
+    Statement ask = db_->prepare("SELECT * FROM secrets");
+    auto secrets = rows<SecretRecord>(ask, secret_from);
+    if (!secrets) return fail(secrets.error());
+    loaded.secrets = std::move(*secrets);
+  }
+  {
     Statement ask = db_->prepare("SELECT folder FROM removals");
     auto removals = rows<std::string>(ask, [](const Statement& row) { return row.text(0); });
     if (!removals) return fail(removals.error());

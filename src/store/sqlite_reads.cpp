@@ -1,4 +1,4 @@
-// Reading jobs, events, histories, folders and datastores.
+// Reading jobs, events, histories, folders, datastores and secrets.
 #include "store/sqlite_reads.h"
 
 #include <fmt/format.h>
@@ -191,6 +191,11 @@ Result<std::optional<DatastoreRecord>> SqliteReads::datastore(const std::string&
 Result<std::vector<DatastoreRecord>> SqliteReads::datastores(const std::string& workspace) {
   Statement ask = db_.prepare("SELECT * FROM datastores WHERE workspace = ? ORDER BY name");
   return rows<DatastoreRecord>(ask.bind(workspace), datastore_from);
+}
+
+Result<std::vector<SecretRecord>> SqliteReads::secrets(const std::string& workspace) {
+  Statement ask = db_.prepare("SELECT * FROM secrets WHERE workspace = ? ORDER BY name, user");
+  return rows<SecretRecord>(ask.bind(workspace), secret_from);
 }
 
 }  // namespace slipway::store

@@ -52,6 +52,7 @@ class SqliteReads final : public control::ReadStore {
   Result<std::optional<DatastoreRecord>> datastore(const std::string& workspace,
                                                    const std::string& name) override;
   Result<std::vector<DatastoreRecord>> datastores(const std::string& workspace) override;
+  Result<std::vector<SecretRecord>> secrets(const std::string& workspace) override;
 
  private:
   class PlacedTasks;  // the tasks of a job that have a row, in order (sqlite_reads_tasks.cpp)

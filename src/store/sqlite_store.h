@@ -25,6 +25,7 @@ class SqliteStore final : public control::Store {
   // Of a store just opened.
   Result<void> take_identity(const std::optional<Mark>& known, const std::optional<Mark>& lost_before);
   Result<bool> remove_some() override;
+  Result<void> seal_specs_anew(const SealAnew& seal) override;  // (sqlite_secrets.cpp)
   Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override { return reads_.task_spec(job, group); }
   Result<std::optional<JobRecord>> job(JobId job) override { return reads_.job(job); }
   Result<std::optional<JobId>> job_by_key(const std::string& workspace, const std::string& key) override {
@@ -49,6 +50,7 @@ class SqliteStore final : public control::Store {
   Result<void> save_pools_and_nodes(const control::Changes& changes);
   Result<void> save_pool_past(const control::Changes& changes);
   Result<void> save_places(const control::Changes& changes);
+  Result<void> save_secrets(const control::Changes& changes);  // (sqlite_secrets.cpp)
   Result<void> save_jobs(const control::Changes& changes);
   Result<void> save_tasks(const control::Changes& changes);
   Result<void> save_events_and_tokens(const control::Changes& changes);

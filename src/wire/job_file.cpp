@@ -164,6 +164,36 @@ void read_preparation(FieldReader& task, Preparation& preparation) {
   });
 }
 
+// KEY: VALUE, or KEY: {from: NAME, file: true} for one that the service keeps.
+void read_secrets(FieldReader& task, TaskSpec& spec) {
+  const Value* value = task.value("secrets");
+  if (!value) return;
+  if (value->kind != Value::Kind::map)
+    return task.problem(*value, fmt::format("secrets should be a map, not {}", describe(value->kind)),
+                        "name each variable: secrets: {API_KEY: {from: openai}}");
+  for (const auto& [variable, given] : value->fields) {
+    const bool is_list = given.kind == Value::Kind::list || given.kind == Value::Kind::null;
+    if (is_list || given.text.find('\0') != std::string::npos) {
+      task.problem(given,
+                   fmt::format("secret {} should be text or a map, not {}", variable, describe(given.kind)),
+                   fmt::format("write {}: {{from: NAME}}", variable));
+      continue;
+    }
+    if (given.kind != Value::Kind::map) {
+      spec.secrets[variable] = given.text;
+      continue;
+    }
+    FieldReader reader(given, task.document(), task.path_of("secrets") + "." + variable);
+    SecretRef& ref = spec.secret_refs[variable];
+    ref.from = reader.text("from");
+    ref.file = reader.boolean("file", false);
+    if (ref.from.empty())
+      reader.problem(given, fmt::format("{} does not say which secret it is", reader.path()),
+                     "say from: NAME; slipway secret list shows the names");
+    if (auto finished = reader.finish(); !finished) task.problem(finished.error());
+  }
+}
+
 // What its processes find on the node, and what happens there before they start.
 void read_environment(FieldReader& reader, TaskSpec& task) {
   task.mounts = read_mounts(reader);
@@ -174,7 +204,7 @@ void read_environment(FieldReader& reader, TaskSpec& task) {
   task.logs_numbered = reader.boolean("logs_numbered", false);
   read_preparation(reader, task.preparation);
   for (auto& [name, value] : reader.text_map("process_environment")) task.process_environment[name] = value;
-  for (auto& [name, value] : reader.text_map("secrets")) task.secrets[name] = value;
+  read_secrets(reader, task);
   task.ports_from = static_cast<std::uint16_t>(reader.integer("ports_from", 0, 65'535, 0));
   const std::string placing = reader.text("placing", "spread");
   task.in_blocks = placing == "blocks";
@@ -365,6 +395,10 @@ void put_environment(Json& json, const TaskSpec& task) {
     json["prepare"] = {{"command", task.preparation.command}, {"name", task.preparation.name}};
   if (!task.process_environment.empty()) json["process_environment"] = task.process_environment;
   if (!task.secrets.empty()) json["secrets"] = task.secrets;
+  for (const auto& [variable, ref] : task.secret_refs) {
+    json["secrets"][variable]["from"] = ref.from;
+    if (ref.file) json["secrets"][variable]["file"] = true;
+  }
   if (task.ports_from > 0) json["ports_from"] = task.ports_from;
   if (task.in_blocks) json["placing"] = "blocks";
   if (task.whole_nodes) json["whole_nodes"] = true;

@@ -82,7 +82,12 @@ const std::vector<JobMap>& job_maps() {
            {.name = "container", .type = KeyType::map, .about = "What to run in.", .inside = "container"},
            {"environment", text_map, "Variables, over those of the job."},
            {"process_environment", text_map, "Variables whose values have placeholders."},
-           {"secrets", text_map, "Variables that are sealed and never shown."},
+           {.name = "secrets",
+            .type = named,
+            .about =
+                "Variables that are sealed and never shown: a value, or a secret that the service keeps.",
+            .inside = "secret",
+            .also_text = true},
            {"files", text_map,
             "Files put into the working folder: a name there, and a path beside the job file."},
            {"texts", text_map,
@@ -169,6 +174,18 @@ const std::vector<JobMap>& job_maps() {
            {"image", text, "An image, as podman, Apptainer or Docker name it."},
            {"rootfs", text, "A folder with a root file system, or a tarball of one; needs no engine."},
        }},
+      {"secret",
+       "tasks[].secrets.NAME",
+       "A secret that the service keeps (`slipway secret set`), as it is when an attempt starts.",
+       {
+           {.name = "from",
+            .type = text,
+            .about = "Its name: of the user's own, or of the workspace.",
+            .required = true},
+           {"file", boolean,
+            "The variable holds the path of a file with the value, which only the job's user reads.",
+            "false"},
+       }},
       {"prepare",
        "tasks[].prepare",
        "A command on every node before any process starts.",
@@ -244,7 +261,10 @@ Json schema_of(const JobKey& key) {
       break;
     case KeyType::list: json = {{"type", "array"}, {"items", inside}}; break;
     case KeyType::named:
-      json = {{"type", "object"}, {"minProperties", 1}, {"additionalProperties", inside}};
+      if (key.also_text)
+        json = {{"type", "object"}, {"additionalProperties", {{"anyOf", Json::array({scalar(), inside})}}}};
+      else
+        json = {{"type", "object"}, {"minProperties", 1}, {"additionalProperties", inside}};
       break;
   }
   json["description"] = key.about;
@@ -283,7 +303,8 @@ std::string takes(const JobKey& key) {
                          key.also_text ? key.high > 0 ? range("a whole number") + ", or " : "text, or " : "",
                          key.inside);
     case KeyType::list: return fmt::format("a list of [keys](#{})", key.inside);
-    case KeyType::named: return fmt::format("names and [keys](#{})", key.inside);
+    case KeyType::named:
+      return fmt::format("names and {}[keys](#{})", key.also_text ? "texts, or " : "", key.inside);
   }
   return {};
 }

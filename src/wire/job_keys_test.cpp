@@ -34,6 +34,7 @@ TEST(JobKeys, AreThoseTheReaderAsksFor) {
       {"nodes", "tasks: [{name: a, command: x, nodes: {max: 1, qqqqqqqq: 1}}]"},
       {"role", "tasks: [{name: a, roles: {w: {command: x, qqqqqqqq: 1}}}]"},
       {"container", "tasks: [{name: a, command: x, container: {image: x, qqqqqqqq: 1}}]"},
+      {"secret", "tasks: [{name: a, command: x, secrets: {K: {from: x, qqqqqqqq: 1}}}]"},
       {"prepare", "tasks: [{name: a, command: x, prepare: {qqqqqqqq: 1}}]"},
       {"mount", "tasks: [{name: a, command: x, mounts: [{at: x, shared: true, qqqqqqqq: 1}]}]"},
   };

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/encoding.h"
 #include "wire/json_tree.h"
 #include "wire/utf8.h"
 
@@ -128,6 +129,13 @@ ProcessStart process_from(const Json& json) {
   value.argv = json.at("argv").get<std::vector<std::string>>();
   value.environment = variables_from(json.at("environment"));
   if (json.contains("secrets")) value.secrets = variables_from(json.at("secrets"));
+  if (json.contains("secret_files"))
+    for (const auto& [variable, content] : json.at("secret_files").items()) {
+      auto bytes = parse_base64(content.get<std::string>());
+      if (!bytes) throw std::invalid_argument("the content of a secret is not base64");
+      value.secret_files.emplace_back(variable, std::move(*bytes));
+    }
+  value.problem = json.value("problem", "");
   value.log_out = json.value("log_out", "");
   value.log_err = json.value("log_err", "");
   value.stdout_name = json.at("stdout").get<std::string>();
@@ -387,6 +395,12 @@ void put(std::string& out, const ProcessStart& value) {
   if (!value.secrets.empty())
     put_list(out, "secrets", value.secrets,
              [&](const auto& variable) { put(out, variable.first + "=" + variable.second); });
+  if (!value.secret_files.empty()) {  // in base64, as they may be any bytes
+    Json files = Json::object();
+    for (const auto& [variable, content] : value.secret_files) files[variable] = format_base64(content);
+    out += ",\"secret_files\":" + wire::dump(files);
+  }
+  if (!value.problem.empty()) put_field(out, "problem", value.problem);
   if (!value.log_out.empty()) put_field(out, "log_out", value.log_out);
   if (!value.log_err.empty()) put_field(out, "log_err", value.log_err);
   out += '}';

@@ -45,9 +45,11 @@ const std::map<std::string, std::string> bodies = {
      "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.BatchAI/workspaces/"
      "{workspace}/clusters/{cluster}",
      R"({"properties":{"scaleSettings":{"manual":{"targetNodeCount":0}}}})"},
-    {"PUT /v1/datastores/{name}", "{}"}};
+    {"PUT /v1/datastores/{name}", "{}"},
+    {"PUT /v1/secrets/{name}", R"({"value":"x"})"}};
 const std::map<std::string, std::string> queries = {
     {"/v1/jobs/{job}/wait", "?timeout=0"},
+    {"DELETE /v1/secrets/{name}", "?user=ana"},
     {"/v1/datastores/{name}/content", "?path=a"},
     {"/v1/datastores/{name}/folders", "?path=b"},
     {"/v1/jobs/{job}/tasks/{task}/files/content", "?path=stdout.txt"}};
@@ -63,7 +65,8 @@ std::string target_of(const Route& route) {
     if (part == "name" && route.access.verb() == Verb::create) name = "fresh";
     target.replace(at, end - at + 1, name);
   }
-  const auto query = queries.find(route.path);
+  auto query = queries.find(route.method + " " + route.path);
+  if (query == queries.end()) query = queries.find(route.path);
   return query == queries.end() ? target : target + query->second;
 }
 
@@ -78,6 +81,7 @@ std::unique_ptr<Service> make_world() {
   service->connect("n1", "lab");
   made("POST", "/v1/jobs", job_body("mine", R"("pool":"lab",)"));
   made("PUT", "/v1/datastores/store", "{}");
+  made("PUT", "/v1/secrets/store", R"({"value":"x"})");
   const std::string in(batchai);
   made("PUT", in, R"({"location":"local"})");
   made("PUT", in + "/experiments/e", "");
@@ -99,8 +103,8 @@ std::string contents(Service& service) {
   std::string all;
   for (const std::string& list :
        {std::string("/v1/pools"), std::string("/v1/jobs"), std::string("/v1/nodes"),
-        std::string("/v1/datastores"), std::string("/v1/tokens"), std::string("/v1/datastores/store/files"),
-        std::string(batchai) + "/experiments"})
+        std::string("/v1/datastores"), std::string("/v1/secrets"), std::string("/v1/tokens"),
+        std::string("/v1/datastores/store/files"), std::string(batchai) + "/experiments"})
     all += service.get(list).body;
   return all;
 }

@@ -530,6 +530,27 @@ TEST_P(StoreContract, JobsByTag) {
   EXPECT_EQ(ids("odd", {}, 10), (Ids{1, 5}));
 }
 
+TEST_P(StoreContract, KeepsSecrets) {
+  const SecretRecord own{
+      {"default", "ana", "hub"}, "sealed:new", {"sealed:old", "sealed:older"}, "ana", at(3)};
+  const SecretRecord shared{{"default", "", "hub"}, "sealed:x", {}, "admin", at(1)};
+  const SecretRecord elsewhere{{"ml", "ana", "hub"}, "sealed:y", {}, "ana", at(1)};
+  SecretRecord before = own;
+  before.sealed = "sealed:old";
+  Changes changes;
+  changes.secrets = {before, shared, elsewhere, {{"default", "ben", "gone"}, "sealed:z", {}, "ben", at(1)}};
+  save(changes);
+  Changes more;
+  more.secrets = {own};
+  more.secrets_removed = {{"default", "ben", "gone"}};
+  save(more);
+  reopen();
+  const auto loaded = store_->load();
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->secrets, (std::vector{shared, own, elsewhere}));
+  EXPECT_EQ(reads().secrets("default").value(), (std::vector{shared, own}));
+}
+
 TEST_P(StoreContract, KeepsFoldersDatastoresAndHowJobsEnded) {
   const FolderRecord folder{"default", "a/b", {{"x", "y"}, {"empty", ""}}, at(1), at(2)};
   const DatastoreRecord store{"default", "lab.file.x", "", "http://h/c", "sealed:abc", "ana", at(3)};

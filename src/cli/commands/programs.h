@@ -28,6 +28,8 @@ struct UpOptions {  // defaults are filled in: data from SLIPWAY_HOME or ~/.slip
   bool accepts_loss = false;  // goes on with the database that is there
   std::string backup_folder;  // empty: no backups
   std::uint32_t backups_kept = 7;
+  bool mask_secrets = false;
+  std::string passphrase_file{};  // for the key of secrets; empty: none
 };
 
 struct StoreReport {    // what is in a database

@@ -33,6 +33,8 @@ struct UpFlags {
   bool accepts_loss = false;
   std::string backup_folder;
   std::optional<std::uint32_t> backups_kept;
+  bool mask_secrets = false;
+  std::string passphrase_file;
 };
 
 struct DownFlags {
@@ -67,6 +69,10 @@ Outcome<int> up(Context& context, const UpFlags& flags) {
       flags.backup_folder.empty()
           ? std::string()
           : std::filesystem::absolute(flags.backup_folder, error).lexically_normal().string();
+  const std::string passphrases =
+      flags.passphrase_file.empty()
+          ? std::string()
+          : std::filesystem::absolute(flags.passphrase_file, error).lexically_normal().string();
   const Outcome<std::vector<std::string>> run_as = run_as_rules(flags);
   if (!run_as) return give_up(run_as);
   std::vector<std::string> roots;
@@ -79,7 +85,8 @@ Outcome<int> up(Context& context, const UpFlags& flags) {
   return context.programs().up({data.lexically_normal().string(), flags.listen, flags.detach, flags.insecure,
                                 std::move(roots), flags.new_secret_key, *run_as, flags.trust_members,
                                 flags.audit_reads, flags.is_new, flags.accepts_loss, backups,
-                                std::max(1u, flags.backups_kept.value_or(7))});
+                                std::max(1u, flags.backups_kept.value_or(7)), flags.mask_secrets,
+                                passphrases});
 }
 
 // What was said of TLS goes with the address.
@@ -194,7 +201,12 @@ void add_up(CommandTree& tree, Context& context) {
             "give out tokens of other users without --run-as: their jobs can read all that the service can")
       .flag("--audit-reads", flags->audit_reads, "keep in the audit log what was read, too")
       .flag("--new-secret-key", flags->new_secret_key,
-            "seal and sign with a new key from now on; what older keys sealed is still opened")
+            "seal all secrets anew with a new key, and sign with it; older keys still open backups")
+      .text("--secret-passphrase-file FILE", flags->passphrase_file,
+            "the key that seals secrets comes from the last line of this file (else from the variable "
+            "SLIPWAY_SECRET_KEY, or the file secret.key)")
+      .flag("--mask-secrets", flags->mask_secrets,
+            "mask the values of a task's secrets in its output, when it is read")
       .flag("--insecure", flags->insecure, "allow listening beyond this machine without TLS")
       .text("--backup-dir DIR", flags->backup_folder, "back the database up into this folder every night")
       .number("--backup-keep N", flags->backups_kept, "how many backups to keep (default 7)")
