@@ -52,9 +52,7 @@ void add_task(control::Changes& changes, JobId job, std::uint32_t index, TimePoi
   task.exit_code = 0;
   AttemptRecord attempt;
   attempt.key = {task.ref, 1};
-  attempt.nodes = {NodeId{1 + index % 2}};
-  attempt.node_names = {index % 2 == 0 ? "lab-1" : "lab-2"};
-  attempt.gpus = {{}};
+  attempt.nodes = {{NodeId{1 + index % 2}, index % 2 == 0 ? "lab-1" : "lab-2", {}, {}, false}};
   attempt.placed_at = now;
   attempt.started_at = now;
   attempt.ended_at = now;

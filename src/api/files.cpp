@@ -56,7 +56,7 @@ Result<Api::AttemptFiles> Api::find_attempt_files(const Snapshot& live, ReadStor
   if (!found) return files;
   files.attempt = found->key.attempt;
   files.ended = found->ended_at.has_value();
-  files.nodes = found->node_names;
+  files.nodes = found->node_names();
   files.members = gang_of(*spec, static_cast<std::uint32_t>(files.nodes.size()));
   files.is_named = is_named(*spec, files.members.size());
   files.started_at = found->started_at;
@@ -96,12 +96,12 @@ std::shared_ptr<FileSource> Api::source_of(const AttemptFiles& files, std::uint3
 std::shared_ptr<FileSource> Api::source_of_all(const AttemptFiles& files) {
   OwnFiles own{.folders = {"outputs"}, .streams = {}, .made_at = std::nullopt};
   if (files.ended) own.made_at = files.started_at;
-  const auto place_of = [&](std::uint32_t rank) {  // nodes that store their files here store them together
+  const auto storage_of = [&](std::uint32_t rank) {  // nodes that store their files here store them together
     const std::size_t node = files.members[rank].node;
     return node >= files.here.size() || files.here[node] ? std::nullopt : std::optional(node);
   };
   for (std::uint32_t rank = 0; rank < files.members.size(); ++rank)
-    if (place_of(rank) == place_of(0)) add_own_files(files, rank, own);
+    if (storage_of(rank) == storage_of(0)) add_own_files(files, rank, own);
   return source_of(files, 0, std::move(own));
 }
 

@@ -208,7 +208,7 @@ Result<net::Response> show_job(ReadStore& store, const Call& call, const OutputM
 Result<net::Response> show_task(ReadStore& store, const Call& call, const OutputMask& mask) {
   return task_attempts(store, call, mask).map([](const TaskAttempts& found) {
     const TaskView view{
-        found.task, found.attempts.empty() ? std::vector<std::string>() : found.attempts.back().node_names};
+        found.task, found.attempts.empty() ? std::vector<std::string>() : found.attempts.back().node_names()};
     return json(200, wire::format(view, found.spec, found.attempts));
   });
 }

@@ -68,26 +68,28 @@ std::string describe_end(const ProcessEnded& ended, const std::string& name, con
   return who;
 }
 
-std::uint32_t place_of(const Attempt& attempt, NodeId node) {
-  const auto& nodes = attempt.record.nodes;  // one that left and came back is there twice
-  const auto last = std::find(nodes.rbegin(), nodes.rend(), node);
+std::uint32_t node_index_of(const Attempt& attempt, NodeId node) {
+  const auto& nodes = attempt.record.nodes;  // of one that left and came back the last is meant
+  const auto last =
+      std::find_if(nodes.rbegin(), nodes.rend(), [&](const AttemptNode& one) { return one.id == node; });
   return static_cast<std::uint32_t>(last == nodes.rend() ? nodes.size() : nodes.rend() - last - 1);
 }
 
-Member& member_of(Attempt& attempt, NodeId node) { return attempt.members[place_of(attempt, node)]; }
+Member& member_of(Attempt& attempt, NodeId node) { return attempt.members[node_index_of(attempt, node)]; }
 
 void hold_capacity(Turn& turn, Node& node, Attempt& attempt) {
-  const std::uint32_t place = place_of(attempt, node.record.id);
-  node.used = node.used + attempt.members[place].granted;
-  attempt.members[place].phase = attempt.record.is_launched ? MemberPhase::ready : MemberPhase::preparing;
-  if (const auto end = known_end(turn, attempt, place))
+  const std::uint32_t node_index = node_index_of(attempt, node.record.id);
+  node.used = node.used + attempt.members[node_index].granted;
+  attempt.members[node_index].phase =
+      attempt.record.is_launched ? MemberPhase::ready : MemberPhase::preparing;
+  if (const auto end = known_end(turn, attempt, node_index))
     turn.state.pool_of(node).capacity.add_end(node.record.id, *end);
-  meter(turn, attempt, place);
+  meter(turn, attempt, node_index);
   update_capacity(turn, node);
 }
 
 void put_prefetched(Turn& turn, Node& node, Attempt& attempt) {
-  attempt.members[place_of(attempt, node.record.id)].phase = MemberPhase::prefetched;
+  attempt.members[node_index_of(attempt, node.record.id)].phase = MemberPhase::prefetched;
   node.prefetched.push_back(attempt.record.key);
   update_capacity(turn, node);
 }
@@ -96,7 +98,7 @@ void start_prefetched(Turn& turn, Node& node) {
   while (!node.prefetched.empty()) {
     const AttemptKey key = node.prefetched.front();
     Attempt& attempt = *turn.state.find_attempt(key);
-    if (!fits(node.used + attempt.members[place_of(attempt, node.record.id)].granted, node.record.total))
+    if (!fits(node.used + attempt.members[node_index_of(attempt, node.record.id)].granted, node.record.total))
       break;
     node.prefetched.pop_front();
     hold_capacity(turn, node, attempt);
@@ -104,20 +106,20 @@ void start_prefetched(Turn& turn, Node& node) {
   update_capacity(turn, node);
 }
 
-static bool is_over_on(const Attempt& attempt, std::uint32_t node_place) {
+static bool is_over_on(const Attempt& attempt, std::uint32_t node_index) {
   return std::all_of(attempt.processes.begin(), attempt.processes.end(), [&](const Process& process) {
-    return process.node != node_place || process.state == Process::State::ended;
+    return process.node != node_index || process.state == Process::State::ended;
   });
 }
 
-static void release_node(Turn& turn, Attempt& attempt, std::uint32_t node_place) {
-  Member& member = attempt.members[node_place];
+static void release_node(Turn& turn, Attempt& attempt, std::uint32_t node_index) {
+  Member& member = attempt.members[node_index];
   if (member.phase == MemberPhase::released) return;
   const bool held = member.holds_capacity();
   member.phase = MemberPhase::released;
-  meter(turn, attempt, node_place);
-  discharge(turn, turn.state.pool_of(turn.state.jobs.at(attempt.record.key.task.job)), attempt, node_place);
-  const auto found = turn.state.nodes.find(attempt.record.nodes[node_place]);
+  meter(turn, attempt, node_index);
+  discharge(turn, turn.state.pool_of(turn.state.jobs.at(attempt.record.key.task.job)), attempt, node_index);
+  const auto found = turn.state.nodes.find(attempt.record.nodes[node_index].id);
   if (found == turn.state.nodes.end()) return;
   Node& node = found->second;
   const AttemptKey& key = attempt.record.key;
@@ -125,12 +127,12 @@ static void release_node(Turn& turn, Attempt& attempt, std::uint32_t node_place)
   node.preparing -= !attempt.record.is_launched;
   if (held) {
     node.used = node.used - member.granted;
-    if (const auto end = known_end(turn, attempt, node_place))
+    if (const auto end = known_end(turn, attempt, node_index))
       turn.state.pool_of(node).capacity.remove_end(node.record.id, *end);
   } else {
     std::erase(node.prefetched, key);
   }
-  return_gpus(turn.state, node, attempt.record.gpus[node_place]);
+  return_gpus(turn.state, node, attempt.record.nodes[node_index].gpus);
   start_prefetched(turn, node);
   if (node.record.leaving) turn.effects.maybe_empty.insert(node.record.id);
   refresh_node(turn, node);
@@ -154,7 +156,7 @@ void on_process_started(Turn& turn, const ProcessStarted& started) {
   }
   if (!attempt->members[process.node]
            .holds_capacity()) {  // the node started it before it was reported what ended there
-    Node& node = turn.state.nodes.at(attempt->record.nodes[process.node]);
+    Node& node = turn.state.nodes.at(attempt->record.nodes[process.node].id);
     std::erase(node.prefetched, *key);
     hold_capacity(turn, node, *attempt);
   }
@@ -173,8 +175,8 @@ void on_process_started(Turn& turn, const ProcessStarted& started) {
   turn.effects.touch(task);
   turn.effects.touch(*attempt);
   record_event(turn, "attempt.started", &job, task.record.name, key->attempt,
-               fmt::format("{} runs on {}", task.record.name, fmt::join(attempt->record.node_names, ", ")),
-               attempt->record.node_names.front());
+               fmt::format("{} runs on {}", task.record.name, fmt::join(attempt->record.node_names(), ", ")),
+               attempt->record.nodes.front().name);
   const auto spec = spec_of(turn, key->task.job, key->task.group);
   if (!spec)
     turn.effects.store_problem = spec.error();
@@ -189,7 +191,7 @@ static void lose_outputs(Turn& turn, Attempt& attempt, Process& process, const P
   if (attempt.is_stopping() && !is_success) return;
   std::string detail =
       fmt::format("{}, but what it wrote was not sent: {}",
-                  describe_end(ended, process.name, record.node_names[process.node]), ended.outputs_problem);
+                  describe_end(ended, process.name, record.nodes[process.node].name), ended.outputs_problem);
   if (!process.name.empty()) record.rank = ended.rank;
   if (attempt.is_stopping()) {
     record.end = EndReason::outputs_lost;
@@ -210,7 +212,7 @@ void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
   Attempt* attempt = key ? turn.state.find_attempt(*key) : nullptr;
   if (!attempt || ended.rank >= attempt->processes.size()) return;
   Process& process = attempt->processes[ended.rank];
-  if (process.state == Process::State::ended || attempt->record.nodes[process.node] != node_id) return;
+  if (process.state == Process::State::ended || attempt->record.nodes[process.node].id != node_id) return;
   // A very short process may end before its start was heard of: the start happened all the same.
   if (process.state == Process::State::sent &&
       (ended.kind == ProcessEndKind::exited || ended.kind == ProcessEndKind::signalled))
@@ -227,7 +229,7 @@ void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
   if (good && attempt->remark.empty()) attempt->remark = ended.detail;
   if (ended.kind == ProcessEndKind::lost && can_lose(turn, *attempt, process.node))
     leave_gang(turn, *attempt, process.node,
-               describe_end(ended, process.name, record.node_names[process.node]));
+               describe_end(ended, process.name, record.nodes[process.node].name));
   if (!good && !attempt->is_stopping() && attempt->phase != AttemptPhase::finishing && process.matters) {
     // The first failure names the attempt's end and stops the others.
     if (ended.kind == ProcessEndKind::exited) record.exit_code = ended.code;
@@ -239,7 +241,7 @@ void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
     stop_attempt(
         turn, *attempt,
         {reason_of(ended.kind),
-         describe_end(ended, process.name, record.node_names[process.node]) +
+         describe_end(ended, process.name, record.nodes[process.node].name) +
              (ended.outputs_problem.empty() ? "" : "; what it wrote was not sent: " + ended.outputs_problem),
          ended.kind != ProcessEndKind::start_failed || ended.counts_against_retries});
     ++attempt->processes_left;
@@ -247,7 +249,7 @@ void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
   if (!good && !process.matters && can_lose(turn, *attempt, process.node)) {
     attempt->excluded.insert(node_id);
     leave_gang(turn, *attempt, process.node,
-               describe_end(ended, process.name, record.node_names[process.node]));
+               describe_end(ended, process.name, record.nodes[process.node].name));
   }
   if (ended.kind == ProcessEndKind::exited || ended.kind == ProcessEndKind::signalled) {
     Job& job = turn.state.jobs.at(key->task.job);
@@ -269,8 +271,8 @@ void process_is_gone(Turn& turn, Attempt& attempt, std::uint32_t rank, TimePoint
   if (is_over_on(attempt, process.node)) {
     release_node(turn, attempt, process.node);
     // It may come back to this very attempt, so it must not remember it; others do until all is over.
-    if (const auto node = turn.state.nodes.find(attempt.record.nodes[process.node]);
-        attempt.record.has_left(process.node) && node != turn.state.nodes.end() && node->second.session)
+    if (const auto node = turn.state.nodes.find(attempt.record.nodes[process.node].id);
+        attempt.record.nodes[process.node].has_left && node != turn.state.nodes.end() && node->second.session)
       orders_to(turn, node->second).forget.push_back(attempt.record.key);
   }
   if (attempt.processes_left > 0) {
@@ -310,7 +312,7 @@ void stop_attempt(Turn& turn, Attempt& attempt, AttemptEnd end) {
   const StopOrder order = stop_order(turn, attempt, **spec);
   for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n)
     if (attempt.members[n].phase != MemberPhase::released)
-      if (const auto node = turn.state.nodes.find(attempt.record.nodes[n]);
+      if (const auto node = turn.state.nodes.find(attempt.record.nodes[n].id);
           node != turn.state.nodes.end() && node->second.session)
         orders_to(turn, node->second).stop.push_back(order);
 }
@@ -352,13 +354,13 @@ void end_lost_processes(Turn& turn, NodeId node_id, const std::string& why) {
 void end_lost_processes(Turn& turn, NodeId node_id, const AttemptKey& key, const std::string& why) {
   Attempt* attempt = turn.state.find_attempt(key);
   if (!attempt) return;
-  lose_part(turn, *attempt, place_of(*attempt, node_id), EndReason::node_lost, why);
+  lose_part(turn, *attempt, node_index_of(*attempt, node_id), EndReason::node_lost, why);
   const auto ranks = static_cast<std::uint32_t>(attempt->processes.size());
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     attempt = turn.state.find_attempt(key);  // the last process of it takes the attempt with it
     if (!attempt) break;
     const Process& process = attempt->processes[rank];
-    if (process.state != Process::State::ended && attempt->record.nodes[process.node] == node_id)
+    if (process.state != Process::State::ended && attempt->record.nodes[process.node].id == node_id)
       process_is_gone(turn, *attempt, rank, turn.now);
   }
 }
@@ -382,11 +384,11 @@ void finish_attempt(Turn& turn, Job& job, Task& task) {
   turn.effects.touch(*attempt);
   bool was_terminated = false;  // a node of it leaves by a rule that lets its tasks fail
   for (std::uint32_t n = 0; n < record.nodes.size(); ++n) {
-    const auto node = turn.state.nodes.find(record.nodes[n]);
+    const auto node = turn.state.nodes.find(record.nodes[n].id);
     if (node == turn.state.nodes.end()) continue;
     if (node->second.session) orders_to(turn, node->second).forget.push_back(record.key);
     was_terminated = was_terminated || (node->second.record.leaving == Deallocation::terminate &&
-                                        !node->second.record.evict_by && !record.has_left(n));
+                                        !node->second.record.evict_by && !record.nodes[n].has_left);
   }
   for (std::uint32_t n = 0; n < record.nodes.size(); ++n) release_node(turn, *attempt, n);
   Pool& pool = turn.state.pool_of(job);
@@ -409,7 +411,7 @@ void finish_attempt(Turn& turn, Job& job, Task& task) {
   record_event(turn, "attempt.ended", &job, task.record.name, record.key.attempt,
                fmt::format("attempt {} of {} ended ({}): {}", record.key.attempt, task.record.name,
                            to_string(*record.end), record.detail),
-               record.node_names.front());
+               record.nodes.front().name);
 
   Group& group = job.groups[task.record.ref.group];
   if (!job.record.end || (job.record.end == EndReason::exited && job.record.exit_code == 0)) {

@@ -10,7 +10,9 @@
 
 namespace slipway::control {
 
-std::uint32_t place_of(const Attempt& attempt, NodeId node);
+// Where the node is in the lists of the attempt, the record's and the members; past their end where it is
+// not.
+std::uint32_t node_index_of(const Attempt& attempt, NodeId node);
 Member& member_of(Attempt& attempt, NodeId node);
 void hold_capacity(Turn& turn, Node& node, Attempt& attempt);
 void put_prefetched(Turn& turn, Node& node, Attempt& attempt);

@@ -24,7 +24,7 @@ struct Gang : Bench {
     for (std::uint32_t rank = 0; rank < 3; ++rank) started(node_of(rank), key, rank);
     finish();
   }
-  std::string node_of(std::uint32_t rank) { return attempt(id)->record.node_names[rank]; }
+  std::string node_of(std::uint32_t rank) { return attempt(id)->record.nodes[rank].name; }
 };
 
 TEST(OnPrepared, StartsAGangWhenTheLastNodeIsReady) {

@@ -43,8 +43,8 @@ static std::vector<NodeId> nodes_to_add(const Pool& pool, const Job& job, const 
 
 std::vector<NodeId> present_nodes(const Attempt& attempt) {
   std::vector<NodeId> nodes;
-  for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n)
-    if (!attempt.record.has_left(n)) nodes.push_back(attempt.record.nodes[n]);
+  for (const AttemptNode& node : attempt.record.nodes)
+    if (!node.has_left) nodes.push_back(node.id);
   return nodes;
 }
 
@@ -62,7 +62,7 @@ void grow_elastic(Turn& turn, const std::string& pool_key, Pool& pool) {
     }
     const bool some_have_done =
         std::any_of(attempt->processes.begin(), attempt->processes.end(), [&](const Process& process) {
-          return process.state == Process::State::ended && !attempt->record.has_left(process.node);
+          return process.state == Process::State::ended && !attempt->record.nodes[process.node].has_left;
         });
     if (some_have_done) continue;  // soon the others will have, too
     const std::vector<NodeId> more = nodes_to_add(pool, turn.state.jobs.at(key.task.job), **spec, *attempt);
@@ -155,19 +155,15 @@ void join_gang(Turn& turn, Attempt& attempt, Node& node, const Prepared& prepare
         fmt::format("node {} could not get ready for {}: {}", node.record.name, task, prepared.problem),
         node.record.name);
   }
-  const auto place = static_cast<std::uint32_t>(record.nodes.size());
-  record.nodes.push_back(node.record.id);
-  record.node_names.push_back(node.record.name);
-  record.gpus.push_back(std::move(gpus));
-  record.ports.resize(place);
-  record.ports.push_back(prepared.ports);
-  const std::vector<slipway::Member> members = gang_of(**spec, place + 1);
+  const auto node_index = static_cast<std::uint32_t>(record.nodes.size());
+  record.nodes.push_back({node.record.id, node.record.name, std::move(gpus), prepared.ports});
+  const std::vector<slipway::Member> members = gang_of(**spec, node_index + 1);
   SLIPWAY_CHECK(members.size() == attempt.processes.size() + 1);  // a launcher a node
   attempt.members.emplace_back().granted = members.back().resources;
-  charge(turn, turn.state.pool_of(node), attempt, place, turn.now);
+  charge(turn, turn.state.pool_of(node), attempt, node_index, turn.now);
   // Its framework decides what its end means: it may have come when all was over.
-  attempt.processes.push_back({Process::State::sent, place, false, is_waited_for(**spec, members.back()),
-                               false, member_name(members.back(), place)});
+  attempt.processes.push_back({Process::State::sent, node_index, false, is_waited_for(**spec, members.back()),
+                               false, member_name(members.back(), node_index)});
   ++attempt.processes_left;
   node.attempts.insert(record.key);
   hold_capacity(turn, node, attempt);
@@ -181,36 +177,35 @@ void join_gang(Turn& turn, Attempt& attempt, Node& node, const Prepared& prepare
                node.record.name);
   std::vector<StartOrder> orders = orders_of(turn, attempt);
   if (turn.effects.store_problem) return;
-  orders_to(turn, node).start.push_back(std::move(orders[place]));
+  orders_to(turn, node).start.push_back(std::move(orders[node_index]));
   send_hosts(turn, attempt, **spec);
 }
 
-bool can_lose(Turn& turn, const Attempt& attempt, std::uint32_t node_place) {
+bool can_lose(Turn& turn, const Attempt& attempt, std::uint32_t node_index) {
   const auto spec = spec_of(turn, attempt.record.key.task.job, attempt.record.key.task.group);
   if (!spec) {
     turn.effects.store_problem = spec.error();
     return false;
   }
   return (*spec)->framework_elastic && attempt.record.started_at && !attempt.is_stopping() &&
-         node_place > 0 && !attempt.record.has_left(node_place) &&
+         node_index > 0 && !attempt.record.nodes[node_index].has_left &&
          present_nodes(attempt).size() > (*spec)->nodes_min;
 }
 
-void lose_part(Turn& turn, Attempt& attempt, std::uint32_t node_place, EndReason reason,
+void lose_part(Turn& turn, Attempt& attempt, std::uint32_t node_index, EndReason reason,
                const std::string& why) {
-  if (attempt.is_stopping() || attempt.record.has_left(node_place)) return;
-  if (can_lose(turn, attempt, node_place))
-    leave_gang(turn, attempt, node_place, why);
+  if (attempt.is_stopping() || attempt.record.nodes[node_index].has_left) return;
+  if (can_lose(turn, attempt, node_index))
+    leave_gang(turn, attempt, node_index, why);
   else
     stop_attempt(turn, attempt, {reason, why});
 }
 
-void leave_gang(Turn& turn, Attempt& attempt, std::uint32_t node_place, const std::string& why) {
+void leave_gang(Turn& turn, Attempt& attempt, std::uint32_t node_index, const std::string& why) {
   AttemptRecord& record = attempt.record;
-  record.left.resize(record.nodes.size());
-  record.left[node_place] = true;
+  record.nodes[node_index].has_left = true;
   for (Process& process : attempt.processes)
-    if (process.node == node_place) process.decides = process.matters = process.waited_for = false;
+    if (process.node == node_index) process.decides = process.matters = process.waited_for = false;
   attempt.changed_at = turn.now;
   turn.state.elastic.insert(record.key);
   turn.effects.touch(attempt);
@@ -222,9 +217,9 @@ void leave_gang(Turn& turn, Attempt& attempt, std::uint32_t node_place, const st
   const Job& job = turn.state.jobs.at(record.key.task.job);
   const std::string task = name_of(job, record.key.task);
   record_event(turn, "attempt.node_left", &job, task, record.key.attempt,
-               fmt::format("{} continues without {}: {}", task, record.node_names[node_place], why),
-               record.node_names[node_place]);
-  if (const auto node = turn.state.nodes.find(record.nodes[node_place]);
+               fmt::format("{} continues without {}: {}", task, record.nodes[node_index].name, why),
+               record.nodes[node_index].name);
+  if (const auto node = turn.state.nodes.find(record.nodes[node_index].id);
       node != turn.state.nodes.end() && node->second.session)
     orders_to(turn, node->second).stop.push_back(stop_order(turn, attempt, **spec));
   send_hosts(turn, attempt, **spec);

@@ -53,7 +53,7 @@ StopOrder stop_order(const Turn& turn, const Attempt& attempt, const TaskSpec& s
   StopOrder order{key, spec.stop_grace, {}, {}};
   const Node* evicted = nullptr;
   for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n) {
-    const auto node = turn.state.nodes.find(attempt.record.nodes[n]);
+    const auto node = turn.state.nodes.find(attempt.record.nodes[n].id);
     if (node != turn.state.nodes.end() && node->second.record.evict_by &&
         attempt.members[n].phase != MemberPhase::released &&
         (!evicted || *node->second.record.evict_by < *evicted->record.evict_by))

@@ -30,28 +30,27 @@ void on_prepared(Turn& turn, Node& node, const Prepared& prepared) {
     orders_to(turn, node).stop.push_back({prepared.key, Duration(0), {}, {}});
     return;
   }
-  const std::uint32_t place = place_of(*attempt, node.record.id);
-  Member& member = attempt->members[place];
+  const std::uint32_t node_index = node_index_of(*attempt, node.record.id);
+  Member& member = attempt->members[node_index];
   if (attempt->phase != AttemptPhase::preparing || member.phase == MemberPhase::ready) return;
   if (!prepared.problem.empty()) {
     if (prepared.exit_code) {
       attempt->record.exit_code = prepared.exit_code;
       attempt->record.last_lines = prepared.last_lines;
-      return stop_attempt(
-          turn, *attempt,
-          {EndReason::preparation_failed, fmt::format("its preparation on node {} {}",
-                                                      attempt->record.node_names[place], prepared.problem)});
+      return stop_attempt(turn, *attempt,
+                          {EndReason::preparation_failed,
+                           fmt::format("its preparation on node {} {}",
+                                       attempt->record.nodes[node_index].name, prepared.problem)});
     }
     return stop_attempt(turn, *attempt,
                         {EndReason::start_failed,
                          fmt::format("node {} could not get ready for it: {}",
-                                     attempt->record.node_names[place], prepared.problem),
+                                     attempt->record.nodes[node_index].name, prepared.problem),
                          prepared.is_permanent});
   }
   member.phase = MemberPhase::ready;
-  attempt->record.ports.resize(attempt->record.nodes.size());
-  attempt->record.ports[place] = prepared.ports;
-  if (place == 0) attempt->record.secret = prepared.secret;
+  attempt->record.nodes[node_index].ports = prepared.ports;
+  if (node_index == 0) attempt->record.secret = prepared.secret;
   if (std::all_of(attempt->members.begin(), attempt->members.end(),
                   [](const Member& one) { return one.phase == MemberPhase::ready; }))
     launch_attempt(turn, *attempt);
@@ -65,7 +64,7 @@ static void launch_attempt(Turn& turn, Attempt& attempt) {
   std::vector<StartOrder> orders = orders_of(turn, attempt);
   if (turn.effects.store_problem) return;
   for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n) {
-    Node& node = turn.state.nodes.at(attempt.record.nodes[n]);
+    Node& node = turn.state.nodes.at(attempt.record.nodes[n].id);
     --node.preparing;
     update_capacity(turn, node);
     orders_to(turn, node).start.push_back(std::move(orders[n]));
@@ -92,9 +91,9 @@ void begin_ending(Turn& turn, Attempt& attempt) {
 void on_stall(Turn& turn, NodeId node_id, const AttemptKey& key, bool is_stalled) {
   Attempt* attempt = turn.state.find_attempt(key);
   if (!attempt || attempt->is_stopping()) return;
-  const std::uint32_t place = place_of(*attempt, node_id);
-  if (place >= attempt->members.size()) return;
-  attempt->members[place].stalled = is_stalled;
+  const std::uint32_t node_index = node_index_of(*attempt, node_id);
+  if (node_index >= attempt->members.size()) return;
+  attempt->members[node_index].stalled = is_stalled;
   const auto spec = spec_of(turn, key.task.job, key.task.group);
   if (!spec) {
     turn.effects.store_problem = spec.error();
@@ -106,7 +105,7 @@ void on_stall(Turn& turn, NodeId node_id, const AttemptKey& key, bool is_stalled
     if (!attempt->members[process.node].stalled) return;
     if (stuck.size() < 10)
       stuck.push_back(fmt::format("{} on {}", process.name.empty() ? "it" : describe_process(process.name),
-                                  attempt->record.node_names[process.node]));
+                                  attempt->record.nodes[process.node].name));
   }
   stop_attempt(
       turn, *attempt,
@@ -121,7 +120,7 @@ void on_start_timeout(Turn& turn, Attempt& attempt) {
     if (process.state != Process::State::sent || late.size() >= 10) continue;
     const bool ready = attempt.members[process.node].phase != MemberPhase::preparing;
     late.push_back(fmt::format("{} on {} ({})", process.name.empty() ? "it" : describe_process(process.name),
-                               attempt.record.node_names[process.node],
+                               attempt.record.nodes[process.node].name,
                                attempt.record.is_launched ? "was told to start"
                                : ready                    ? "was ready"
                                                           : "never got ready"));

@@ -147,7 +147,7 @@ GpuIndices gpus_held(const State& state, const Node& node) {
   const auto add = [&](const GpuIndices& gpus) { held.insert(held.end(), gpus.begin(), gpus.end()); };
   for (const AttemptKey& key : node.attempts)
     if (const Attempt* attempt = state.find_attempt(key))
-      add(attempt->record.gpus[place_of(*attempt, node.record.id)]);
+      add(attempt->record.nodes[node_index_of(*attempt, node.record.id)].gpus);
   for (const AttemptKey& key : node.joining)
     if (const Attempt* attempt = state.find_attempt(key))
       if (const auto joining = attempt->joining.find(node.record.id); joining != attempt->joining.end())
@@ -206,12 +206,12 @@ void interrupt_without_gpus(Turn& turn, Node& node, const std::vector<ProcessEnd
         std::any_of(ended.begin(), ended.end(),
                     [&](const ProcessEnded& end) { return end.key == WorkKey(key); }))
       continue;
-    const std::uint32_t place = place_of(*attempt, node.record.id);
-    const GpuIndices& held = attempt->record.gpus[place];
+    const std::uint32_t node_index = node_index_of(*attempt, node.record.id);
+    const GpuIndices& held = attempt->record.nodes[node_index].gpus;
     const auto gone = std::find_if(held.begin(), held.end(),
                                    [&](std::uint32_t gpu) { return !has(node.record.gpu_indices, gpu); });
     if (gone != held.end())
-      lose_part(turn, *attempt, place, EndReason::evicted,
+      lose_part(turn, *attempt, node_index, EndReason::evicted,
                 fmt::format("interrupted: GPU {} of node {} is gone", *gone, node.record.name));
   }
 }

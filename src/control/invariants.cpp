@@ -30,8 +30,8 @@ std::string broken_invariant(const Turn& turn) {
       const Attempt* attempt = turn.state.find_attempt(key);
       if (!attempt)
         return fmt::format("node {} holds {}, which is not live", node.record.name, to_string(key));
-      const std::uint32_t place = place_of(*attempt, id);
-      if (attempt->members[place].holds_capacity()) held = held + attempt->members[place].granted;
+      const std::uint32_t node_index = node_index_of(*attempt, id);
+      if (attempt->members[node_index].holds_capacity()) held = held + attempt->members[node_index].granted;
     }
     for (const AttemptKey& key : node.joining) {
       const Attempt* attempt = turn.state.find_attempt(key);
@@ -173,8 +173,8 @@ static std::string broken_promise(const State& state, const Pool& pool) {
       const bool ends_before =
           lasts_max.count() > 0 && reservation.starts_by && placed_at + lasts_max <= *reservation.starts_by;
       if (job.priority_key.priority > reservation.key.priority || ends_before)
-        used = attempt.members[place_of(attempt, id)].holds_capacity()
-                   ? used - attempt.members[place_of(attempt, id)].granted
+        used = attempt.members[node_index_of(attempt, id)].holds_capacity()
+                   ? used - attempt.members[node_index_of(attempt, id)].granted
                    : used;
       else if (placed_at > reservation.made_at)
         intruders.push_back(to_string(key));
@@ -201,9 +201,9 @@ static std::string broken_usage(const Turn& turn, const Pool& pool) {
       if (!group.live) continue;
       for (const auto& [index, task] : *group.live) {
         if (!task.attempt) continue;
-        for (std::uint32_t place = 0; place < task.attempt->members.size(); ++place) {
-          const auto& metered = task.attempt->members[place].metered;
-          if (metered.as != doing(*task.attempt, place))
+        for (std::uint32_t node_index = 0; node_index < task.attempt->members.size(); ++node_index) {
+          const auto& metered = task.attempt->members[node_index].metered;
+          if (metered.as != doing(*task.attempt, node_index))
             return fmt::format("{} is not metered as what it does", to_string(task.attempt->record.key));
           if (metered.as) rates[static_cast<std::size_t>(*metered.as)] += metered.share;
         }

@@ -20,7 +20,7 @@ struct Leased : Bench {
     for (std::size_t n = 1; n <= nodes; ++n) join("n" + std::to_string(n), 4'000);
     const Attempt& placed = start(one_node());
     key = placed.record.key;
-    where = placed.record.node_names.front();
+    where = placed.record.nodes.front().name;
     started(where, key);
     finish();
   }

@@ -69,7 +69,7 @@ LiveTask copy_task(const Job& job, const Group& group, const Task& task) {
     copy.doing = task.record.state == TaskState::running ? LiveTask::Doing::running
                  : task.attempt->is_stopping()           ? LiveTask::Doing::stopping
                                                          : LiveTask::Doing::starting;
-    copy.nodes = task.attempt->record.node_names;
+    copy.nodes = task.attempt->record.node_names();
     if (copy.doing == LiveTask::Doing::stopping) copy.reason = task.attempt->record.detail;
   } else if (task.record.not_before) {
     copy.doing = LiveTask::Doing::backing_off;

@@ -204,7 +204,9 @@ static bool holds(const Node& node, const WorkKey& key) {
 static bool is_part(const State& state, const Node& node, const WorkKey& key) {
   const auto* of = std::get_if<AttemptKey>(&key);
   const Attempt* attempt = of ? state.find_attempt(*of) : nullptr;
-  return attempt && !attempt->record.has_left(place_of(*attempt, node.record.id));
+  if (!attempt) return false;
+  const std::uint32_t node_index = node_index_of(*attempt, node.record.id);
+  return node_index >= attempt->record.nodes.size() || !attempt->record.nodes[node_index].has_left;
 }
 
 // Brings together what this node says it has and what we believe it has.
@@ -255,10 +257,10 @@ static void settle_with(Turn& turn, Node& node, const Hello& hello, const Attemp
   Attempt* attempt = turn.state.find_attempt(key);
   if (!attempt || !node.attempts.contains(key)) return;
   if (!attempt->record.is_launched) {
-    const std::uint32_t place = place_of(*attempt, node.record.id);
-    if (attempt->is_stopping() || attempt->members[place].phase == MemberPhase::ready) return;
+    const std::uint32_t node_index = node_index_of(*attempt, node.record.id);
+    if (attempt->is_stopping() || attempt->members[node_index].phase == MemberPhase::ready) return;
     std::vector<PrepareOrder> orders = preparing_orders_of(turn, *attempt);
-    if (!turn.effects.store_problem) orders_to(turn, node).prepare.push_back(std::move(orders[place]));
+    if (!turn.effects.store_problem) orders_to(turn, node).prepare.push_back(std::move(orders[node_index]));
     return;
   }
   const bool waits =
@@ -271,21 +273,22 @@ static void settle_with(Turn& turn, Node& node, const Hello& hello, const Attemp
   std::vector<std::uint32_t> gone, unheard;
   for (std::uint32_t rank = 0; rank < attempt->processes.size() && !waits; ++rank) {
     const Process& process = attempt->processes[rank];
-    if (attempt->record.nodes[process.node] != node.record.id || process.state == Process::State::ended ||
+    if (attempt->record.nodes[process.node].id != node.record.id || process.state == Process::State::ended ||
         reported(rank))
       continue;
     (process.state == Process::State::running ? gone : unheard).push_back(rank);
   }
-  const std::uint32_t place = place_of(*attempt, node.record.id);
+  const std::uint32_t node_index = node_index_of(*attempt, node.record.id);
   if (!gone.empty())
-    lose_part(turn, *attempt, place, EndReason::node_lost,
+    lose_part(turn, *attempt, node_index, EndReason::node_lost,
               fmt::format("node {} no longer knows rank {}", node.record.name, gone.front()));
   const auto spec = spec_of(turn, key.task.job, key.task.group);
   if (!spec) {
     turn.effects.store_problem = spec.error();
     return;
   }
-  if (attempt->is_stopping() || attempt->record.has_left(place)) {  // what has not begun never will
+  if (attempt->is_stopping() ||
+      attempt->record.nodes[node_index].has_left) {  // what has not begun never will
     orders_to(turn, node)
         .stop.push_back(stop_order(turn, *attempt, **spec));  // an earlier one may have been lost
     gone.insert(gone.end(), unheard.begin(), unheard.end());
@@ -296,7 +299,7 @@ static void settle_with(Turn& turn, Node& node, const Hello& hello, const Attemp
     // The order was lost on the way. Sent again, it waits there until there is capacity.
     std::vector<StartOrder> orders = orders_of(turn, *attempt);
     if (turn.effects.store_problem) return;
-    StartOrder& order = orders[place];
+    StartOrder& order = orders[node_index];
     order.behind = true;
     orders_to(turn, node).start.push_back(std::move(order));
   } else if ((*spec)->framework_elastic) {  // it may not have heard who came and went meanwhile
@@ -315,18 +318,18 @@ static void settle_capacity(Turn& turn, Node& node, const Hello& hello) {
   capacity.clear_ends(node.record.id);
   for (const AttemptKey& key : node.attempts) {
     Attempt& attempt = *turn.state.find_attempt(key);
-    const std::uint32_t place = place_of(attempt, node.record.id);
-    Member& member = attempt.members[place];
+    const std::uint32_t node_index = node_index_of(attempt, node.record.id);
+    Member& member = attempt.members[node_index];
     const bool has_started =
         std::any_of(attempt.processes.begin(), attempt.processes.end(), [&](const Process& process) {
-          return process.node == place && process.state != Process::State::sent;
+          return process.node == node_index && process.state != Process::State::sent;
         });
     if (attempt.record.is_launched) member.phase = has_started ? MemberPhase::ready : MemberPhase::prefetched;
     if (member.holds_capacity()) {
       node.used = node.used + member.granted;
-      if (const auto end = known_end(turn, attempt, place)) capacity.add_end(node.record.id, *end);
+      if (const auto end = known_end(turn, attempt, node_index)) capacity.add_end(node.record.id, *end);
     }
-    meter(turn, attempt, place);
+    meter(turn, attempt, node_index);
   }
   const auto add_prefetched = [&](const WorkKey& key) {
     const auto* attempt = std::get_if<AttemptKey>(&key);

@@ -125,20 +125,19 @@ static void place_on(Turn& turn, Pool& pool, Job& job, std::uint32_t s, const st
     return;
   }
   if ((*spec)->is_elastic() && nodes.size() < (*spec)->nodes) turn.state.elastic.insert(attempt.record.key);
-  attempt.record.nodes = nodes;
+  for (const NodeId id : nodes)
+    attempt.record.nodes.push_back({id, turn.state.nodes.at(id).record.name, {}, {}, false});
   attempt.record.placed_at = turn.now;
   attempt.record.is_launched = !launch::needs_preparing(**spec);
   attempt.record.lease = lease_of(pool, **spec, job.shapes[s].need);
-  attempt.record.gpus.resize(nodes.size());
   fill_processes(attempt, **spec);
   pool.sharing.start(job.priority_key);
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
     Node& node = turn.state.nodes.at(nodes[n]);
-    attempt.record.node_names.push_back(node.record.name);
     charge(turn, pool, attempt, n, turn.now);
     node.attempts.insert(attempt.record.key);
     node.preparing += !attempt.record.is_launched;
-    attempt.record.gpus[n] = grant_gpus(node, job.shapes[s].need.per_node.gpus);
+    attempt.record.nodes[n].gpus = grant_gpus(node, job.shapes[s].need.per_node.gpus);
     if (is_prefetched)
       put_prefetched(turn, node, attempt);
     else
@@ -234,8 +233,8 @@ launch::Placement placement_of(Turn& turn, const Attempt& attempt, const TaskSpe
       key, job.record.workspace, name_of(job, key.task), job.record.source, {}, attempt.record.secret, {}};
   placement.run_as = run_as_of(turn.settings, job.record.workspace, job.record.submitted_by);
   placement.given = given_secrets(turn.state, job.record, spec);
-  for (const NodeId id : attempt.record.nodes)  // one whose part is over may be gone
-    if (const auto node = turn.state.nodes.find(id); node != turn.state.nodes.end()) {
+  for (const AttemptNode& one : attempt.record.nodes)  // one whose part is over may be gone
+    if (const auto node = turn.state.nodes.find(one.id); node != turn.state.nodes.end()) {
       placement.cpu_limit = cores_off_reason(turn.state.pool_of(job).record, node->second.record).empty();
       break;
     }
@@ -245,13 +244,11 @@ launch::Placement placement_of(Turn& turn, const Attempt& attempt, const TaskSpe
         turn.state, pool.mount_root == spec.mount_root ? pool : PoolRecord{.workspace = pool.workspace},
         spec.mounts, key.task.job);
   }
-  for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n) {
-    const auto node = turn.state.nodes.find(attempt.record.nodes[n]);
+  for (const AttemptNode& one : attempt.record.nodes) {
+    const auto node = turn.state.nodes.find(one.id);
     placement.nodes.push_back(
-        {attempt.record.node_names[n], node == turn.state.nodes.end() ? "" : node->second.record.address,
-         attempt.record.gpus[n],
-         n < attempt.record.ports.size() ? attempt.record.ports[n] : std::vector<std::uint16_t>(),
-         node == turn.state.nodes.end() ? "" : node->second.record.host, attempt.record.has_left(n),
+        {one.name, node == turn.state.nodes.end() ? "" : node->second.record.address, one.gpus, one.ports,
+         node == turn.state.nodes.end() ? "" : node->second.record.host, one.has_left,
          node == turn.state.nodes.end() ? GpuIndices() : node->second.record.gpu_indices,
          node != turn.state.nodes.end() && node->second.record.shares_storage,
          node == turn.state.nodes.end() ? Duration(0) : lease_on(attempt, node->second)});

@@ -55,7 +55,7 @@ TEST(Resize, DownWaitsForTheTasksWhereTheRuleSaysSo) {
   EXPECT_EQ(pool.record.resize.state, ResizeState::resizing);
   for (std::uint32_t index = 0; index < 2; ++index) {
     const Attempt& attempt = *bench.state.find_task({id, 0, index})->attempt;
-    bench.ended(attempt.record.node_names.front(), attempt.record.key);
+    bench.ended(attempt.record.nodes.front().name, attempt.record.key);
   }
   bench.finish();
   EXPECT_EQ(pool.members.size(), 1u);
@@ -255,7 +255,7 @@ struct Elastic : Bench {
     id = submit({task});
     finish();
     for (const char* name : {"n1", "n2"}) prepared(name, key());
-    for (std::uint32_t rank = 0; rank < 2; ++rank) started(it().record.node_names[rank], key(), rank);
+    for (std::uint32_t rank = 0; rank < 2; ++rank) started(it().record.nodes[rank].name, key(), rank);
     finish();
   }
   Attempt& it() { return *attempt(id); }
@@ -281,17 +281,17 @@ TEST(ElasticGang, ANodeJoinsWhenItIsReady) {
 
 TEST(ElasticGang, ContinuesWithoutANodeThatIsLost) {
   Elastic bench;
-  const std::string last = bench.it().record.node_names[1];
+  const std::string last = bench.it().record.nodes[1].name;
   on_node_lost(bench.turn, bench.user, last, "it was unplugged");
   EXPECT_EQ(bench.it().phase, AttemptPhase::running);
-  EXPECT_TRUE(bench.it().record.has_left(1));
+  EXPECT_TRUE(bench.it().record.nodes[1].has_left);
   EXPECT_EQ(bench.it().members[1].phase, MemberPhase::released);
   EXPECT_TRUE(has_event(bench.finish(), "attempt.node_left"));
 }
 
 TEST(ElasticGang, EndsWithItsFirstNode) {
   Elastic bench;
-  on_node_lost(bench.turn, bench.user, bench.it().record.node_names[0], "it was unplugged");
+  on_node_lost(bench.turn, bench.user, bench.it().record.nodes[0].name, "it was unplugged");
   EXPECT_EQ(bench.it().phase, AttemptPhase::stopping);
   EXPECT_EQ(bench.it().record.end, EndReason::node_lost);
 }

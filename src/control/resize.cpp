@@ -128,7 +128,7 @@ void leave_pool(Turn& turn, Node& node, Deallocation rule, const std::string& wh
     const std::set<AttemptKey> keys = node.attempts;
     for (const AttemptKey& key : keys)
       if (Attempt* attempt = turn.state.find_attempt(key))
-        lose_part(turn, *attempt, place_of(*attempt, id), EndReason::evicted, why);
+        lose_part(turn, *attempt, node_index_of(*attempt, id), EndReason::evicted, why);
     // One that is not connected gets the order when it is, or is given up with its lease: its processes may
     // run.
     if (!node.has_joined || node.record.state == NodeState::lost) end_lost_processes(turn, id, why);

@@ -178,15 +178,15 @@ static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const A
   // begun.
   if (attempt->started_at)
     for (Process& process : live.processes) process.state = Process::State::running;
-  live.record.gpus.resize(nodes);
   Pool& pool = turn.state.pool_of(job);
   pool.sharing.start(job.priority_key);
   for (std::uint32_t n = 0; n < nodes; ++n) {
-    const auto found = turn.state.nodes.find(attempt->nodes[n]);
+    const auto found = turn.state.nodes.find(attempt->nodes[n].id);
     // A node goes only when its part of the attempt is over. One that left may still run what it was ordered
     // to end, unless it was lost, or came back and is there a second time.
     if (found == turn.state.nodes.end() ||
-        (attempt->has_left(n) && (!was_up(found->second) || place_of(live, attempt->nodes[n]) != n))) {
+        (attempt->nodes[n].has_left &&
+         (!was_up(found->second) || node_index_of(live, attempt->nodes[n].id) != n))) {
       live.members[n].phase = MemberPhase::released;
       for (Process& process : live.processes)
         if (process.node == n) {
@@ -195,14 +195,14 @@ static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const A
         }
       continue;
     }
-    if (attempt->has_left(n))
+    if (attempt->nodes[n].has_left)
       for (Process& process : live.processes)
         if (process.node == n) process.decides = process.matters = process.waited_for = false;
     Node& node = found->second;
     charge(turn, pool, live, n, std::max(attempt->placed_at, pool.used_until[job.priority_key.user]));
     node.attempts.insert(attempt->key);
     node.preparing += !attempt->is_launched;
-    for (const std::uint32_t gpu : live.record.gpus[n]) node.gpus_free.erase(gpu);
+    for (const std::uint32_t gpu : live.record.nodes[n].gpus) node.gpus_free.erase(gpu);
     // What was not known to run may have been prefetched; the node's Hello settles it.
     if (attempt->started_at || !attempt->is_launched)
       hold_capacity(turn, node, live);

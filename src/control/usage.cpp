@@ -12,29 +12,31 @@
 
 namespace slipway::control {
 
-std::optional<Spent> doing(const Attempt& attempt, std::uint32_t place) {
-  if (!attempt.members[place].holds_capacity()) return std::nullopt;
-  const bool has_started = std::none_of(
-      attempt.processes.begin(), attempt.processes.end(),
-      [&](const Process& process) { return process.node == place && process.state == Process::State::sent; });
+std::optional<Spent> doing(const Attempt& attempt, std::uint32_t node_index) {
+  if (!attempt.members[node_index].holds_capacity()) return std::nullopt;
+  const bool has_started =
+      std::none_of(attempt.processes.begin(), attempt.processes.end(), [&](const Process& process) {
+        return process.node == node_index && process.state == Process::State::sent;
+      });
   if (!has_started) return Spent::staging;
   return attempt.record.started_at ? Spent::computing : Spent::waiting;
 }
 
-void meter(Turn& turn, Attempt& attempt, std::uint32_t place) {
-  auto& metered = attempt.members[place].metered;
-  const std::optional<Spent> now = doing(attempt, place);
+void meter(Turn& turn, Attempt& attempt, std::uint32_t node_index) {
+  auto& metered = attempt.members[node_index].metered;
+  const std::optional<Spent> now = doing(attempt, node_index);
   if (metered.as == now) return;
   Job& job = turn.state.jobs.at(attempt.record.key.task.job);
   Pool& pool = turn.state.pool_of(job);
-  const auto node = turn.state.nodes.find(attempt.record.nodes[place]);
+  const auto node = turn.state.nodes.find(attempt.record.nodes[node_index].id);
   const auto change = [&](Spent kind, std::int64_t share) {
     for (UsageMeter* meter : {&pool.usage, &job.usage, &attempt.usage}) meter->change(kind, share, turn.now);
   };
   if (metered.as) change(*metered.as, -static_cast<std::int64_t>(metered.share));
   if (!metered.as) {  // its share is settled when it comes, and stays
     SLIPWAY_CHECK(node != turn.state.nodes.end());
-    const sched::Share share = sched::share_of(attempt.members[place].granted, node->second.record.total);
+    const sched::Share share =
+        sched::share_of(attempt.members[node_index].granted, node->second.record.total);
     metered.share = std::min(share, sched::whole_node - node->second.metered);
     node->second.metered += metered.share;
   }
@@ -48,7 +50,8 @@ void meter(Turn& turn, Attempt& attempt, std::uint32_t place) {
 }
 
 void meter_all(Turn& turn, Attempt& attempt) {
-  for (std::uint32_t place = 0; place < attempt.record.nodes.size(); ++place) meter(turn, attempt, place);
+  for (std::uint32_t node_index = 0; node_index < attempt.record.nodes.size(); ++node_index)
+    meter(turn, attempt, node_index);
 }
 
 void count_node(Turn& turn, Node& node) {
@@ -78,8 +81,8 @@ void lose_work(Turn& turn, Job& job, const Attempt& attempt) {
 void restore_usage(Turn& turn, Attempt& attempt) {
   if (!attempt.record.started_at || *attempt.record.started_at >= turn.now) return;
   UsageMeter so_far;
-  for (std::uint32_t place = 0; place < attempt.record.nodes.size(); ++place)
-    so_far.change(Spent::computing, static_cast<std::int64_t>(attempt.members[place].metered.share),
+  for (std::uint32_t node_index = 0; node_index < attempt.record.nodes.size(); ++node_index)
+    so_far.change(Spent::computing, static_cast<std::int64_t>(attempt.members[node_index].metered.share),
                   *attempt.record.started_at);
   attempt.usage = so_far;
   attempt.usage.stop_all(turn.now);

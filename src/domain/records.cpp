@@ -14,6 +14,12 @@ constexpr Names<NodeStart::State, 5> start_states{"none", "waiting", "running", 
 
 }  // namespace
 
+std::vector<std::string> AttemptRecord::node_names() const {
+  std::vector<std::string> names;
+  for (const AttemptNode& node : nodes) names.push_back(node.name);
+  return names;
+}
+
 std::string_view to_string(Toolkit toolkit) { return toolkits.of(toolkit); }
 std::optional<Toolkit> parse_toolkit(std::string_view text) { return toolkits.find(text); }
 std::string_view to_string(MountKind kind) { return mount_kinds.of(kind); }

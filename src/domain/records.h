@@ -130,11 +130,18 @@ struct ProcessUse {
   friend bool operator==(const ProcessUse&, const ProcessUse&) = default;
 };
 
+struct AttemptNode {  // an attempt on one of its nodes
+  NodeId id{0};
+  std::string name;
+  std::vector<std::uint32_t> gpus{};   // the indices it was given there
+  std::vector<std::uint16_t> ports{};  // what the node found for the gang
+  bool has_left = false;               // it is no longer a part of this gang, which continues
+  friend bool operator==(const AttemptNode&, const AttemptNode&) = default;
+};
+
 struct AttemptRecord {
   AttemptKey key;
-  std::vector<NodeId> nodes;  // in rank order, one per node of the gang
-  std::vector<std::string> node_names;
-  std::vector<std::vector<std::uint32_t>> gpus;  // by node: the indices it was given
+  std::vector<AttemptNode> nodes;  // in rank order; one that left and came back is there twice
   TimePoint placed_at{};
   std::optional<TimePoint> started_at;
   std::optional<TimePoint> ended_at;
@@ -146,12 +153,10 @@ struct AttemptRecord {
   std::string last_lines;             // of the stderr of the one whose end decided, where it failed
   // Set with the orders to start, so that they can be given again: what the nodes found for the gang.
   bool is_launched = false;
-  std::vector<std::vector<std::uint16_t>> ports;  // by node
   std::string secret;
-  std::vector<bool> left;  // by node: it is no longer a part of this gang, which goes on; empty: none left
-  ProcessUse use;          // peak of the largest process, CPU of all
-  Duration lease{0};       // under which nodes of other machines run it; 0: none
-  bool has_left(std::size_t place) const { return place < left.size() && left[place]; }
+  ProcessUse use;     // peak of the largest process, CPU of all
+  Duration lease{0};  // under which nodes of other machines run it; 0: none
+  std::vector<std::string> node_names() const;
   friend bool operator==(const AttemptRecord&, const AttemptRecord&) = default;
 };
 

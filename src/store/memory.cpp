@@ -244,7 +244,7 @@ class Tables final : public control::ReadStore {
 
   TaskView view_of(const TaskRecord& task) const {
     const auto attempt = attempts_.find({task.ref, task.attempts});
-    return {task, attempt == attempts_.end() ? std::vector<std::string>() : attempt->second.node_names};
+    return {task, attempt == attempts_.end() ? std::vector<std::string>() : attempt->second.node_names()};
   }
 
   static GroupRange range_of(const StoredJob& job, std::uint32_t g) {

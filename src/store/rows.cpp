@@ -18,19 +18,19 @@ void unpack_nodes(std::string_view text, AttemptRecord& attempt) {
     if (equals == std::string_view::npos || slash == std::string_view::npos) continue;
     std::uint64_t id = 0;
     std::from_chars(item.data(), item.data() + equals, id);
-    attempt.nodes.push_back(NodeId{id});
-    attempt.node_names.emplace_back(item.substr(equals + 1, slash - equals - 1));
-    attempt.gpus.emplace_back();
+    AttemptNode& node = attempt.nodes.emplace_back();
+    node.id = NodeId{id};
+    node.name = item.substr(equals + 1, slash - equals - 1);
     for (std::string_view rest = item.substr(slash + 1); !rest.empty();) {
       std::uint32_t gpu = 0;
       const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), gpu);
-      attempt.gpus.back().push_back(gpu);
+      node.gpus.push_back(gpu);
       rest.remove_prefix(std::min(rest.size(), static_cast<std::size_t>(stop - rest.data()) + 1));
     }
   }
 }
 
-// See pack_launch.
+// See pack_launch. The nodes are known.
 void unpack_launch(std::string_view text, AttemptRecord& attempt) {
   attempt.is_launched = true;
   const auto take = [&] {
@@ -40,19 +40,15 @@ void unpack_launch(std::string_view text, AttemptRecord& attempt) {
     return item;
   };
   attempt.secret = take();
-  while (!text.empty()) {
+  for (AttemptNode& node : attempt.nodes) {
     std::string_view item = take();
-    std::vector<std::uint16_t>& ports = attempt.ports.emplace_back();
-    if (item.starts_with('!')) {
-      item.remove_prefix(1);
-      attempt.left.resize(attempt.ports.size());
-      attempt.left.back() = true;
-    }
+    node.has_left = item.starts_with('!');
+    if (node.has_left) item.remove_prefix(1);
     while (!item.empty() && item != "-") {
       const std::size_t end = std::min(item.find(','), item.size());
       std::uint16_t port = 0;
       std::from_chars(item.data(), item.data() + end, port);
-      ports.push_back(port);
+      node.ports.push_back(port);
       item.remove_prefix(std::min(end + 1, item.size()));
     }
   }
@@ -190,7 +186,7 @@ SecretRecord secret_from(const Statement& row) {
 std::vector<std::string> unpack_node_names(std::string_view nodes) {
   AttemptRecord attempt;
   unpack_nodes(nodes, attempt);
-  return std::move(attempt.node_names);
+  return attempt.node_names();
 }
 
 }  // namespace slipway::store

@@ -39,12 +39,9 @@ std::string pack(const std::vector<std::string>& lines) { return fmt::format("{}
 // "3=lab-1/0,1 4=lab-2/": node ids, names and GPU indices; names are plain characters.
 std::string pack_nodes(const AttemptRecord& attempt) {
   std::string text;
-  for (std::size_t n = 0; n < attempt.nodes.size(); ++n) {
-    if (n > 0) text += ' ';
-    text += fmt::format("{}={}/", attempt.nodes[n].value(), attempt.node_names[n]);
-    if (n < attempt.gpus.size() && !attempt.gpus[n].empty())
-      text += fmt::format("{}", fmt::join(attempt.gpus[n], ","));
-  }
+  for (const AttemptNode& node : attempt.nodes)
+    text += fmt::format("{}{}={}/{}", text.empty() ? "" : " ", node.id.value(), node.name,
+                        fmt::join(node.gpus, ","));
   return text;
 }
 
@@ -53,9 +50,13 @@ std::string pack_nodes(const AttemptRecord& attempt) {
 std::optional<std::string> pack_launch(const AttemptRecord& attempt) {
   if (!attempt.is_launched) return std::nullopt;
   std::string text = attempt.secret;
-  for (std::size_t n = 0; n < attempt.ports.size(); ++n) {
-    text += attempt.has_left(n) ? " !" : " ";
-    text += attempt.ports[n].empty() ? "-" : fmt::format("{}", fmt::join(attempt.ports[n], ","));
+  const bool has_more = std::any_of(attempt.nodes.begin(), attempt.nodes.end(), [](const AttemptNode& node) {
+    return node.has_left || !node.ports.empty();
+  });
+  if (!has_more) return text;
+  for (const AttemptNode& node : attempt.nodes) {
+    text += node.has_left ? " !" : " ";
+    text += node.ports.empty() ? "-" : fmt::format("{}", fmt::join(node.ports, ","));
   }
   return text;
 }

@@ -47,11 +47,14 @@ Json attempt_json(const AttemptRecord& attempt, const TaskSpec& spec) {
   const auto members = gang_of(spec, static_cast<std::uint32_t>(attempt.nodes.size()));
   const bool named = attempt.rank && *attempt.rank < members.size();
   Json left = Json::array();
-  for (std::size_t n = 0; n < attempt.node_names.size(); ++n)
-    if (attempt.has_left(n)) left.push_back(n);
+  Json gpus = Json::array();
+  for (std::size_t n = 0; n < attempt.nodes.size(); ++n) {
+    gpus.push_back(attempt.nodes[n].gpus);
+    if (attempt.nodes[n].has_left) left.push_back(n);
+  }
   return {{"attempt", attempt.key.attempt},
-          {"nodes", attempt.node_names},
-          {"gpus", attempt.gpus},
+          {"nodes", attempt.node_names()},
+          {"gpus", gpus},
           {"left", left},
           {"placed_at", format_time(attempt.placed_at)},
           {"started_at", time_json(attempt.started_at)},

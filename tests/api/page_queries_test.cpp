@@ -64,9 +64,7 @@ control::Changes ended_sweep() {
         {.ref = ref, .name = task_name("w", index), .state = TaskState::succeeded, .attempts = 1});
     AttemptRecord& attempt = changes.attempts.emplace_back();
     attempt.key = {ref, 1};
-    attempt.nodes = {NodeId{1}};
-    attempt.node_names = {"n1"};
-    attempt.gpus = {{}};
+    attempt.nodes = {{NodeId{1}, "n1", {}, {}, false}};
     attempt.end = EndReason::exited;
   }
   return changes;

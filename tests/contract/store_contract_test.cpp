@@ -258,13 +258,9 @@ TEST_P(StoreContract, LoadsLiveJobsOnly) {
                            .attempts = i == 2 ? 2u : 1u});
   AttemptRecord attempt;
   attempt.key = {{JobId{2}, 1, 2}, 2};
-  attempt.nodes = {NodeId{3}, NodeId{4}};
-  attempt.node_names = {"lab-1", "lab-2"};
-  attempt.gpus = {{0, 2}, {}};
+  attempt.nodes = {{NodeId{3}, "lab-1", {0, 2}, {31001, 31002}, false}, {NodeId{4}, "lab-2", {}, {}, true}};
   attempt.is_launched = true;
   attempt.secret = "5ec2e7";
-  attempt.ports = {{31001, 31002}, {}};
-  attempt.left = {false, true};
   attempt.placed_at = at(6);
   attempt.started_at = at(7);
   later.attempts.push_back(attempt);
@@ -610,12 +606,11 @@ TEST_P(StoreContract, TasksCarryTheNodesOfTheirLastAttempt) {
                              .name = task_name("sweep", index),
                              .state = index == 0 ? TaskState::failed : TaskState::running,
                              .attempts = 2 - index});
-  const auto attempt = [&](std::uint32_t index, std::uint32_t number, std::vector<std::string> nodes) {
+  const auto attempt = [&](std::uint32_t index, std::uint32_t number, const std::vector<std::string>& nodes) {
     AttemptRecord& record = changes.attempts.emplace_back();
     record.key = {{JobId{1}, 1, index}, number};
-    for (std::size_t n = 0; n < nodes.size(); ++n) record.nodes.push_back(NodeId{n + 1});
-    record.gpus.resize(nodes.size());
-    record.node_names = std::move(nodes);
+    for (const std::string& node : nodes)
+      record.nodes.push_back({NodeId{record.nodes.size() + 1}, node, {}, {}, false});
   };
   attempt(0, 1, {"old"});
   attempt(0, 2, {"lab-1", "lab-2"});

@@ -41,7 +41,8 @@ Result<Shown> shown_on(const NodeView& node, const std::string& text, control::R
   Shown shown{attempts->back(), {}, 0};
   if (shown.attempt.ended_at) return wrong("its attempt has ended");
   const auto& nodes = shown.attempt.nodes;  // one that left and came back is there twice
-  const auto last = std::find(nodes.rbegin(), nodes.rend(), node.node.id);
+  const auto last = std::find_if(nodes.rbegin(), nodes.rend(),
+                                 [&](const AttemptNode& one) { return one.id == node.node.id; });
   if (last == nodes.rend()) return wrong("its attempt is on other nodes");
   shown.node_index = static_cast<std::size_t>(nodes.rend() - last) - 1;
   auto spec = reads.task_spec(*id, (*task)->ref.group);
@@ -61,7 +62,7 @@ std::string broken_node(const NodeView& node, bool may_be_joining, control::Read
     const Resources granted = shown->granted();
     most = most + granted;
     if (shown->attempt.started_at) least = least + granted;
-    const auto& held = shown->attempt.gpus[shown->node_index];
+    const auto& held = shown->attempt.nodes[shown->node_index].gpus;
     gpus.insert(gpus.end(), held.begin(), held.end());
   }
   if (!fits(least, node.used) || (!may_be_joining && !fits(node.used, most)))

@@ -82,7 +82,9 @@ TEST(Restart, AnAttemptEndsOnlyWhenNodesThatLeftItHaveEndedTheirPart) {
   }
   ASSERT_TRUE(bench.controller->evict_node(user, "n2", 10s, ""));
   bench.turn();
-  ASSERT_EQ(bench.store->reads().attempts(key.task)->back().left, (std::vector<bool>{false, true}));
+  const auto nodes = bench.store->reads().attempts(key.task)->back().nodes;
+  ASSERT_FALSE(nodes.at(0).has_left);
+  ASSERT_TRUE(nodes.at(1).has_left);
 
   bench.load();
   bench.turn();

@@ -143,7 +143,7 @@ void Service::jobs(const Asked& asked) {
       if (!view) return refuse(view.error());
       Page page;
       if (!view->attempts.empty())
-        for (const std::string& name : view->attempts.back().node_names)
+        for (const std::string& name : view->attempts.back().node_names())
           if (auto node = registry.source().node(name); node && is_present(node->node))
             page.items.push_back({name, [one = node->node]() -> Answer<Value> { return render_login(one); }});
       return list(asked, std::move(page));

@@ -46,7 +46,7 @@ Answer<Service::OutputLocation> Service::find_outputs(Registry& registry, const 
   bool is_here = true;
   const auto attempts = registry.source().attempts_of({{job.id, 0, 0}});
   if (attempts && !attempts->front().empty()) {
-    node = attempts->front().back().node_names.front();
+    node = attempts->front().back().nodes.front().name;
     const auto known = registry.source().node(node);
     is_here = !known || known->node.local || known->node.shares_storage;
   }

@@ -148,9 +148,7 @@ std::string execution_state(const JobRecord& job) {
 namespace {
 
 std::string node_of(const AttemptRecord* attempt) {
-  return attempt && attempt->node_names.size() == 1 ? attempt->node_names.front()
-         : attempt                                  ? fmt::format("{}", fmt::join(attempt->node_names, ","))
-                                                    : "";
+  return attempt ? fmt::format("{}", fmt::join(attempt->node_names(), ",")) : "";
 }
 
 // Whose volume a mount that failed was of, by the name of its datastore.

@@ -28,7 +28,7 @@ JobView job(JobState state, std::optional<EndReason> end = {}, std::optional<int
 
 AttemptRecord attempt(std::optional<EndReason> end = {}) {
   AttemptRecord attempt;
-  attempt.node_names = {"c1-1"};
+  attempt.nodes = {{NodeId{1}, "c1-1", {}, {}, false}};
   attempt.placed_at = noon + 1s;
   attempt.end = end;
   return attempt;
