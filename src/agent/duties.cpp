@@ -33,12 +33,12 @@ Pushes take_pushes(keeper::ProcessList& list) {
   Pushes pushes;
   std::erase_if(list.running, [&](const keeper::RunningProcess& one) {
     const auto* run = std::get_if<PushRun>(&one.started.key);
-    if (run) pushes.running[unpack(run->of)].insert(one.started.rank);
+    if (run) pushes.running[work_of(*run)].insert(one.started.rank);
     return run != nullptr;
   });
   std::erase_if(list.ended, [&](const ProcessEnded& one) {
     const auto* run = std::get_if<PushRun>(&one.key);
-    if (run) pushes.ended[unpack(run->of)].push_back(one);
+    if (run) pushes.ended[work_of(*run)].push_back(one);
     return run != nullptr;
   });
   return pushes;
@@ -146,7 +146,7 @@ void Duties::keeper_connected(keeper::ProcessList& list, TimePoint now) {
 
 void Duties::ended(ProcessEnded end, TimePoint now) {
   const auto* run = std::get_if<PushRun>(&end.key);
-  const auto found = works_.find(run ? unpack(run->of) : end.key);
+  const auto found = works_.find(run ? work_of(*run) : end.key);
   if (run) {
     if (found != works_.end() && found->second.held) push_ended(found->first, found->second, end, now);
     return;
@@ -169,7 +169,7 @@ void Duties::push(const WorkKey& key, Work& work) {
   work.push_was_lost = false;
   const auto places = static_cast<std::uint32_t>(pushed_places(work.duty).size());
   for (std::uint32_t place = 0; place < places; ++place) work.pushing.insert(place);
-  effects_.emplace_back(duty::Push{PushRun{pack(key)}});
+  effects_.emplace_back(duty::Push{push_of(key)});
 }
 
 void Duties::push_ended(const WorkKey& key, Work& work, const ProcessEnded& end, TimePoint now) {
@@ -207,7 +207,7 @@ void Duties::forget(const WorkKey& key) {
   if (!found) return;
   again_.erase(key);
   const Duty& duty = found.mapped().duty;
-  if (pushes(key, duty)) effects_.emplace_back(duty::Forget{PushRun{pack(key)}});
+  if (pushes(key, duty)) effects_.emplace_back(duty::Forget{push_of(key)});
   if (!has_mount_commands(duty)) return;
   // Attempts of one job share their mounts on a node.
   if (std::none_of(works_.begin(), works_.end(), [&](const auto& one) {

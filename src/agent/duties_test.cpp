@@ -12,7 +12,7 @@ Result<Sealer> get_sealer() { return test_sealer; }
 Result<Duty> parse(const std::string& content) { return parse_duty(content, get_sealer); }
 
 WorkKey attempt(std::uint32_t index) { return AttemptKey{{JobId(1), 0, index}, 1}; }
-WorkKey push_of(std::uint32_t index) { return PushRun{pack(attempt(index))}; }
+WorkKey push_of(std::uint32_t index) { return slipway::push_of(attempt(index)); }
 
 View::Place place(MountKind kind, const std::string& url = "") {
   View::Place place;

@@ -166,7 +166,7 @@ void DutyRunner::complete_push(ProcessEnded& end) const {
     ::unlink(log.c_str());
     return;
   }
-  const Duty* duty = duties_.find(unpack(std::get<PushRun>(end.key).of));
+  const Duty* duty = duties_.find(work_of(std::get<PushRun>(end.key)));
   const std::string said = tail_of(log);
   std::string to = "it";
   if (duty)
@@ -177,7 +177,7 @@ void DutyRunner::complete_push(ProcessEnded& end) const {
 }
 
 void DutyRunner::carry_out(duty::Push& push) {
-  const Duty* duty = duties_.find(unpack(push.run.of));
+  const Duty* duty = duties_.find(work_of(push.run));
   const View& view = duty->view;
   const TaskEnvironment environment(view, place_, sees_namespaces(place_, view));
   keeper::StartRequest start;

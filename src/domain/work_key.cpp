@@ -16,6 +16,16 @@ const AttemptKey* attempt_of(const WorkKey& key) {
   return preparation ? &preparation->of : nullptr;
 }
 
+PushRun push_of(const WorkKey& work) {
+  return std::visit(
+      Overloaded{[](const PushRun& push) { return push; }, [](const auto& other) { return PushRun{other}; }},
+      work);
+}
+
+WorkKey work_of(const PushRun& push) {
+  return std::visit([](const auto& work) { return WorkKey(work); }, push.of);
+}
+
 AttemptKey pack(const WorkKey& key) {
   return std::visit(
       Overloaded{
@@ -27,14 +37,16 @@ AttemptKey pack(const WorkKey& key) {
             return AttemptKey{run.of.task, run.of.attempt | preparation_bit};
           },
           [](const PushRun& run) {
-            return AttemptKey{run.of.task, run.of.attempt | push_bit};
+            AttemptKey of = pack(work_of(run));
+            of.attempt |= push_bit;
+            return of;
           },
       },
       key);
 }
 
 WorkKey unpack(const AttemptKey& packed) {
-  if ((packed.attempt & push_bit) != 0) return PushRun{{packed.task, packed.attempt & ~push_bit}};
+  if ((packed.attempt & push_bit) != 0) return push_of(unpack({packed.task, packed.attempt & ~push_bit}));
   if (packed.task.job == JobId{0}) return StartTaskRun{NodeId{packed.task.group}, packed.attempt};
   if ((packed.attempt & preparation_bit) != 0)
     return PreparationRun{{packed.task, packed.attempt & ~preparation_bit}};

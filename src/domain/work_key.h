@@ -21,10 +21,13 @@ struct PreparationRun {  // what must end well on a node before the attempt may 
   friend auto operator<=>(const PreparationRun&, const PreparationRun&) = default;
 };
 struct PushRun {  // sends what work on a node wrote into the containers it came from; no order names it
-  AttemptKey of;  // pack() of that work
+  std::variant<AttemptKey, StartTaskRun, PreparationRun> of;
   friend auto operator<=>(const PushRun&, const PushRun&) = default;
 };
 using WorkKey = std::variant<AttemptKey, StartTaskRun, PreparationRun, PushRun>;
+
+PushRun push_of(const WorkKey& work);  // of a push: itself
+WorkKey work_of(const PushRun& push);
 
 // The attempt that is run or prepared; nullptr for others.
 const AttemptKey* attempt_of(const WorkKey& key);
@@ -32,9 +35,8 @@ inline bool is_preparation(const WorkKey& key) { return std::holds_alternative<P
 inline bool is_start_task(const WorkKey& key) { return std::holds_alternative<StartTaskRun>(key); }
 
 // The form of messages and journals, which agents and keepers of other versions read: four numbers. A start
-// task is written as job 0 with the node as its group; a preparation has bit 31 of its attempt set,
-// a push bit 30. Only code
-// that reads or writes bytes calls these.
+// task is written as job 0 with the node as its group; a preparation has bit 31 of its attempt set, a push is
+// written as what it is of with bit 30. Only code that reads or writes bytes calls these.
 AttemptKey pack(const WorkKey& key);
 WorkKey unpack(const AttemptKey& packed);
 
