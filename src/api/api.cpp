@@ -1,6 +1,7 @@
 #include "api/api.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <charconv>
 
@@ -9,6 +10,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "control/find_job.h"
+#include "domain/layout.h"
 #include "wire/records.h"
 
 namespace slipway::api {
@@ -262,6 +264,7 @@ void Api::carry_out(control::Outputs outputs) {
   }
   hub_.publish(outputs.events);
   for (const std::string& folder : outputs.folders_removed) remove_files(folder);
+  if (!outputs.jobs_ended.empty()) remove_unused_folders(std::move(outputs.jobs_ended));
   if (outputs.sources_changed) remove_unused_blobs();
 }
 
@@ -356,6 +359,19 @@ void Api::remove_files(const std::string& folder) {
         });
   };
   if (!worker_.post(gone_on)) log::warning("folder.removal", {{"folder", folder}, {"why", "too much waits"}});
+}
+
+// What was made for the tasks of a job to share and to save checkpoints in, where none did. Before the job
+// has ended any of them still may.
+void Api::remove_unused_folders(std::vector<std::pair<std::string, JobId>> jobs) {
+  const bool posted = worker_.post([data = options_.data + "/", jobs = std::move(jobs)] {
+    for (const auto& [workspace, job] : jobs) {
+      remove_empty_folders(data + checkpoints_folder(workspace, job));
+      ::rmdir((data + shared_folder(workspace, job)).c_str());
+      ::rmdir((data + job_folder(workspace, job)).c_str());
+    }
+  });
+  if (!posted) log::warning("folder.removal", {{"why", "too much waits"}});
 }
 
 Result<std::uint32_t> limit_of(const Call& call, std::uint32_t usual) {

@@ -86,6 +86,7 @@ class Api {
 
  private:
   void remove_files(const std::string& folder);
+  void remove_unused_folders(std::vector<std::pair<std::string, JobId>> jobs);
   // One *_routes.cpp each; files.cpp has those of files.
   void add_event_routes();
   void add_job_routes();

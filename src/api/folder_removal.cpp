@@ -99,4 +99,15 @@ Result<bool> remove_some(const std::string& folder, std::size_t entries_max) {
   return fail(system_error("cannot delete " + folder, errno));
 }
 
+void remove_empty_folders(const std::string& folder) {
+  const int top = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(top >= 0 ? ::fdopendir(top) : nullptr, ::closedir);
+  if (!open) return;
+  while (const dirent* entry = ::readdir(open.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") ::unlinkat(top, entry->d_name, AT_REMOVEDIR);
+  }
+  ::rmdir(folder.c_str());
+}
+
 }  // namespace slipway::api

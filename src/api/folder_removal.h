@@ -11,4 +11,7 @@ namespace slipway::api {
 // Removes up to `entries_max` entries; true: something is left. A folder that is not there is nothing left.
 Result<bool> remove_some(const std::string& folder, std::size_t entries_max);
 
+// Removes the folder and those right in it, as far as they are empty.
+void remove_empty_folders(const std::string& folder);
+
 }  // namespace slipway::api

@@ -66,5 +66,25 @@ TEST_F(FolderRemoval, DepthAndLinksAreNoMatter) {
   EXPECT_TRUE(fs::exists(base + "/kept/inner"));
 }
 
+TEST_F(FolderRemoval, OnlyEmptyFoldersOfOneLevelGo) {
+  for (const char* name : {"empty", "full", "deep/empty"}) fs::create_directories(folder + "/" + name);
+  write(folder + "/full/file");
+  fs::create_directories(base + "/other/empty");
+  fs::create_directory_symlink(base + "/other", folder + "/link");
+  remove_empty_folders(folder);
+  EXPECT_FALSE(fs::exists(folder + "/empty"));
+  EXPECT_TRUE(fs::exists(folder + "/full/file"));
+  EXPECT_TRUE(fs::exists(folder + "/deep/empty"));
+  remove_empty_folders(folder + "/link");
+  EXPECT_TRUE(fs::exists(base + "/other/empty")) << "links are not followed";
+  fs::remove_all(folder + "/full");
+  fs::remove(folder + "/link");
+  remove_empty_folders(folder + "/deep");
+  EXPECT_FALSE(fs::exists(folder + "/deep"));
+  remove_empty_folders(folder);
+  EXPECT_FALSE(fs::exists(folder));
+  remove_empty_folders(folder);
+}
+
 }  // namespace
 }  // namespace slipway::api

@@ -63,6 +63,7 @@ void Controller::drop_ended_jobs() {
     if (const auto pool = state_.pools.find(job.record.workspace + "/" + job.record.pool);
         pool != state_.pools.end())
       pool->second.sharing.forget(id);
+    effects_.outputs.jobs_ended.emplace_back(job.record.workspace, id);
     state_.jobs.erase(id);
   }
 }

@@ -17,7 +17,8 @@ struct Outputs {
   std::vector<std::string> tokens_removed;                // their ids: what they opened is closed
   std::vector<EventRecord> events;                        // for those who watch
   std::vector<std::string> folders_removed;  // to delete, under the data folder; told by folder_is_removed()
-  bool local_nodes_changed = false;          // ask local_nodes() again
+  std::vector<std::pair<std::string, JobId>> jobs_ended;  // by workspace: none of their tasks runs any more
+  bool local_nodes_changed = false;                       // ask local_nodes() again
   std::vector<std::pair<std::string, std::string>>
       agents_stuck;           // of this machine, by workspace: to start again
   bool judges_nodes = false;  // a node is due to be given up: say when everything it may have sent was read

@@ -22,7 +22,11 @@ std::string shared_folder(std::string_view workspace, JobId job) {
 std::string checkpoint_folder(std::string_view workspace, JobId job, const TaskSpec& task,
                               std::string_view task_name) {
   if (task.count && task.retries == 0) return attempt_folder(workspace, job, task_name, 1) + "/checkpoint";
-  return fmt::format("{}/_checkpoints/{}", job_folder(workspace, job), task_name);
+  return fmt::format("{}/{}", checkpoints_folder(workspace, job), task_name);
+}
+
+std::string checkpoints_folder(std::string_view workspace, JobId job) {
+  return job_folder(workspace, job) + "/_checkpoints";
 }
 
 std::string scratch_folder(std::string_view workspace, JobId job, std::string_view node) {

@@ -36,6 +36,8 @@ bool is_secret_path(std::string_view path);
 std::string checkpoint_folder(std::string_view workspace, JobId job, const TaskSpec& task,
                               std::string_view task_name);
 
+std::string checkpoints_folder(std::string_view workspace, JobId job);  // that of its tasks, one each
+
 struct StreamNames {
   std::string out;
   std::string err;

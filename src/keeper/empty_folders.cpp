@@ -134,13 +134,13 @@ bool rename_to_free(const std::string& from, const std::string& to) {
 }  // namespace
 
 std::optional<AttemptFolder> own_folder(const ProcessSpec& process) {
-  if (process.folders.empty() || !process.own_working_folder) return std::nullopt;
+  if (process.folders.empty()) return std::nullopt;
   AttemptFolder folder{.path = process.folders[0]};
   // Processes of a gang write to files with their names, and this node may have only one of them.
   const StreamNames names = stream_names("", false);
   if (process.stdout_file != folder.path + "/" + names.out ||
       process.stderr_file != folder.path + "/" + names.err ||
-      process.working_folder != folder.path + "/" + names.wd)
+      (process.own_working_folder && process.working_folder != folder.path + "/" + names.wd))
     return std::nullopt;
   for (const std::string& inside : process.folders)
     if (const std::string_view name = name_in(folder.path, inside); !name.empty())
@@ -150,9 +150,10 @@ std::optional<AttemptFolder> own_folder(const ProcessSpec& process) {
 }
 
 std::vector<AttemptFolder> own_pieces(const ProcessSpec& process) {
-  if (process.folders.empty() || !process.own_working_folder || own_folder(process)) return {};
+  if (process.folders.empty() || process.stdout_file == process.stderr_file || own_folder(process)) return {};
   std::vector<AttemptFolder> pieces;
   for (const std::string* path : {&process.working_folder, &process.stdout_file, &process.stderr_file}) {
+    if (path == &process.working_folder && !process.own_working_folder) continue;
     if (name_in(process.folders[0], *path).empty()) return {};
     pieces.push_back({.path = *path, .is_file = path != &process.working_folder});
   }

@@ -71,6 +71,28 @@ TEST_P(KeeperFolders, AFailedTaskKeepsIts) {
   EXPECT_TRUE(fs::exists(task(1) + "/wd"));
 }
 
+TEST_P(KeeperFolders, OfATaskInAGivenFolderIsReusedWithoutAWorkingFolder) {
+  const auto run_in_tmp = [this](std::uint32_t index, const std::string& script) {
+    StartRequest start = keeper.script(index, script);
+    ProcessSpec& process = start.processes.front();
+    std::erase(process.folders, process.working_folder);
+    process.own_working_folder = false;
+    process.working_folder = "/tmp";
+    keeper.send(start);
+    keeper.started();
+    EXPECT_EQ(keeper.ended().code, 0);
+  };
+  run_in_tmp(1, "true");
+  EXPECT_FALSE(fs::exists(task(1)));
+  run_in_tmp(2, "pwd");
+  EXPECT_EQ(read_file(task(2) + "/stdout.txt"), "/tmp\n");
+  EXPECT_FALSE(fs::exists(task(2) + "/wd"));
+  run_in_tmp(3, "true");
+  EXPECT_FALSE(fs::exists(task(3)));
+  run(4, "test -d ../wd && echo own");
+  EXPECT_EQ(read_file(task(4) + "/stdout.txt"), "own\n") << "it needs another kind of folder";
+}
+
 // ── gangs ──
 
 StartRequest gang(const TestKeeper& keeper, std::uint32_t index, const std::vector<std::string>& scripts) {

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 import threading
 import unittest
 import urllib.parse
@@ -174,6 +175,28 @@ class Files(SharedServiceCase):
             self.assertEqual(self.s.ok("files", "list", task, path, "-o", "json").json["items"], [])
         self.assertEqual(self.s.ok("files", "get", task, "stdout.txt").out, "")
         self.s.refused("files", "get", task, "outputs/nothing", says="nothing")
+
+    def test_a_job_that_writes_nothing_leaves_nothing(self):
+        alone = self.s.submit(job(shell("t", "true")))
+        with tempfile.TemporaryDirectory() as here:
+            given = self.s.submit(job(shell("t", "true", workdir=here)))
+            for submitted in (alone, given):
+                self.s.wait_for(submitted, "succeeded")
+                folder = os.path.join(self.s.data, "workspaces/default/jobs", submitted)
+                wait_until(lambda: not os.path.exists(folder), what=f"{folder} to be removed")
+                self.assertEqual(self.s.log(submitted, "t"), "")
+                listed = self.s.ok("files", "list", f"{submitted}/t", "-o", "quiet").out.split()
+                self.assertEqual(listed, ["outputs", "stderr.txt", "stdout.txt"] + ["wd"] * (submitted == alone))
+                for path in ["outputs", "checkpoint"]:
+                    self.assertEqual(self.s.ok("files", "list", f"{submitted}/t", path, "-o", "json").json["items"], [])
+
+    def test_what_tasks_share_and_save_remains(self):
+        submitted = self.s.submit(job(shell("a", "true"), shell("b", "echo 1 > $SLIPWAY_CHECKPOINT_DIR/step; echo 2 > $SLIPWAY_SHARED/x")))
+        self.s.wait_for(submitted, "succeeded")
+        folder = os.path.join(self.s.data, "workspaces/default/jobs", submitted)
+        wait_until(lambda: os.listdir(folder + "/_checkpoints") == ["b"], what="the empty one of the other task to be removed")
+        self.assertEqual(sorted(os.listdir(folder)), ["_checkpoints", "_shared"])
+        self.assertEqual(os.listdir(folder + "/_shared"), ["x"])
 
     def test_gangs_that_write_nothing_leave_two_folders(self):
         submitted = self.s.submit(job(shell("a", 'test "$SLIPWAY_RANK" != 1 || echo one', processes_per_node=3, resources={"cores": 0.1})))
