@@ -86,11 +86,11 @@ void AgentCore::say_hello(TimePoint now) {
         hello.running.push_back(*process.started);
       is_waiting = is_waiting && !process.ended && !process.started;
     }
-    if (is_waiting) waiting.emplace_back(attempt.behind, attempt.number, key);
+    if (is_waiting) waiting.emplace_back(attempt.prefetched, attempt.number, key);
   }
   // In the order they will start: first those that need not wait for capacity.
   std::sort(waiting.begin(), waiting.end());
-  for (const auto& [behind, number, key] : waiting) hello.waiting.push_back(key);
+  for (const auto& [prefetched, number, key] : waiting) hello.waiting.push_back(key);
   hello_said_ = true;
   report_ = {};
   report_since_.reset();
@@ -240,7 +240,7 @@ void AgentCore::adopt(const keeper::ProcessList& list) {
   for (const keeper::WaitingAttempt& waiting : list.waiting) {
     Attempt& attempt = attempt_of(waiting.key);
     for (const std::uint32_t rank : waiting.ranks) process_of(attempt, rank);
-    attempt.behind = true;
+    attempt.prefetched = true;
     if (!std::exchange(attempt.waits, true)) ++waiting_;
   }
   for (const keeper::RunningProcess& kept : list.running)

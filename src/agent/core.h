@@ -10,7 +10,8 @@
 // - Reports and Orders are numbered from 1 in a session. Orders seen before are dropped; a gap, or anything
 //   out of turn, closes the session, and the next Hello puts everything right.
 // - A StartOrder whose attempt is known, in whatever state, changes nothing.
-// - Attempts are handed to the keeper as soon as their code is laid out. One that is `behind` goes only when
+// - Attempts are handed to the keeper as soon as their code is laid out. One that is prefetched goes only
+// when
 //   everything ordered before it has gone; the keeper starts it when there is capacity (keeper/capacity.h).
 // - An end is remembered, and said in every Hello, until the service says `forget`.
 // - What there is to report is said at once; only while at least as much waits in the keeper as has ended may
@@ -144,7 +145,7 @@ class AgentCore {
   };
   struct Attempt {
     std::uint64_t number = 0;  // in the order they came
-    bool behind = false;
+    bool prefetched = false;
     bool staged = false;                                     // its source is laid out, or it has none
     std::optional<Prepared> prepared;                        // what was found, until it is started
     std::vector<std::pair<std::string, std::string>> files;  // those it was prepared with

@@ -75,7 +75,7 @@ void AgentCore::accept(StartOrder order) {
     return;
   Attempt& attempt = attempts_[key];
   attempt.number = ++last_number_;
-  attempt.behind = order.behind;
+  attempt.prefetched = order.prefetched;
   attempt.ordered = true;
   // Prepared before, or by an agent that has died since: then its files are laid out a second time.
   const bool was_prepared = attempt.prepared.has_value();
@@ -103,21 +103,21 @@ void AgentCore::accept(StartOrder order) {
   unhanded_.push_back(key);
 }
 
-// The capacity of what came before a prefetched one (`behind`) must be taken before the keeper looks for some
+// The capacity of what came before a prefetched one must be taken before the keeper looks for some
 // for it.
 void AgentCore::hand_over_what_may() {
   if (!keeper_ready_) return;
   bool all_gone = true;
   for (auto at = unhanded_.begin(); at != unhanded_.end();) {
     Attempt& attempt = attempts_.at(*at);
-    if (!attempt.staged || (attempt.behind && !all_gone)) {
+    if (!attempt.staged || (attempt.prefetched && !all_gone)) {
       all_gone = false;
       ++at;
       continue;
     }
     at = unhanded_.erase(at);
     attempt.handed = true;
-    attempt.waits = attempt.behind;
+    attempt.waits = attempt.prefetched;
     waiting_ += attempt.waits;
     effects_.emplace_back(effect::Start{std::exchange(attempt.order, {})});
   }

@@ -16,18 +16,18 @@ constexpr SessionId two{2};
 
 AttemptKey key(std::uint32_t index, std::uint32_t attempt = 1) { return {{JobId(7), 0, index}, attempt}; }
 
-StartOrder order(std::uint32_t index, bool behind = false, std::uint32_t processes = 1) {
+StartOrder order(std::uint32_t index, bool prefetched = false, std::uint32_t processes = 1) {
   StartOrder order;
   order.key = key(index);
   order.folder = "jobs/job_7/" + std::to_string(index);
-  order.behind = behind;
+  order.prefetched = prefetched;
   for (std::uint32_t rank = 0; rank < processes; ++rank)
     order.processes.push_back({rank, {"true"}, {}, "stdout.txt", "stderr.txt", "wd", {}});
   return order;
 }
 
-StartOrder with_source(std::uint32_t index, bool behind = false, std::uint32_t processes = 1) {
-  StartOrder staged = order(index, behind, processes);
+StartOrder with_source(std::uint32_t index, bool prefetched = false, std::uint32_t processes = 1) {
+  StartOrder staged = order(index, prefetched, processes);
   staged.source = std::string(64, 'a');
   return staged;
 }

@@ -51,7 +51,7 @@ std::string secrets_folder(const StartOrder& order, const NodePlace& place) {
 }
 
 keeper::StartRequest to_keeper(const StartOrder& order, const NodePlace& place) {
-  keeper::StartRequest start{order.key, order.stop_grace, order.behind, place.total, {}};
+  keeper::StartRequest start{order.key, order.stop_grace, order.prefetched, place.total, {}};
   start.cpu_limit = order.cpu_limit && place.limits_cores;
   start.lease = order.lease;
   start.pids = order.pids;

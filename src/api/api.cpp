@@ -342,7 +342,7 @@ Result<void> check_parameters(const Call& call) {
   return {};
 }
 
-// Step by step, each behind what else the worker has to do. What does not come to its end is tried again by
+// Step by step, each after what else the worker has to do. What is not finished is tried again by
 // the next service: it is on record until it is done.
 void Api::remove_files(const std::string& folder) {
   const auto gone_on = [this, folder] {

@@ -300,7 +300,7 @@ static void settle_with(Turn& turn, Node& node, const Hello& hello, const Attemp
     std::vector<StartOrder> orders = orders_of(turn, *attempt);
     if (turn.effects.store_problem) return;
     StartOrder& order = orders[node_index];
-    order.behind = true;
+    order.prefetched = true;
     orders_to(turn, node).start.push_back(std::move(order));
   } else if ((*spec)->framework_elastic) {  // it may not have heard who came and went meanwhile
     send_hosts(turn, *attempt, **spec, node);

@@ -160,7 +160,7 @@ static void place_on(Turn& turn, Pool& pool, Job& job, std::uint32_t s, const st
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
     std::vector<StartOrder>& start = orders_to(turn, turn.state.nodes.at(nodes[n])).start;
     start.push_back(orders[n]);
-    start.back().behind = is_prefetched;
+    start.back().prefetched = is_prefetched;
   }
 }
 

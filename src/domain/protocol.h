@@ -147,7 +147,7 @@ struct StartOrder {
   std::vector<std::pair<std::string, std::string>> files;  // name in the attempt's folder, content
   Duration stop_grace{5'000'000};
   Duration silence{0};  // above 0: the node says when none of its processes was heard of for so long
-  bool behind =
+  bool prefetched =
       false;  // may have to wait on the node until what runs before it has ended; then it starts at once
   bool cpu_limit = true;            // its processes are held to their cores
   std::uint32_t pids = pids_usual;  // that each of its processes may have

@@ -131,7 +131,7 @@ Result<void> validate(const Snapshot& snapshot) {
          slash = entry.path.find('/', slash + 1))
       if (const auto above = no_folders.find(std::string_view(entry.path).substr(0, slash));
           above != no_folders.end())
-        return wrong(fmt::format("'{}' lies behind '{}', which is no folder", entry.path, *above));
+        return wrong(fmt::format("'{}' lies below '{}', which is no folder", entry.path, *above));
     if (entry.kind != SnapshotKind::folder) no_folders.insert(entry.path);
     switch (entry.kind) {
       case SnapshotKind::file:

@@ -30,7 +30,7 @@ constexpr Bytes snapshot_size_max = 2ull << 30;
 
 constexpr Bytes manifest_size_max = Bytes{64} << 20;  // it is read into memory
 
-// Refuses absolute paths, '..', duplicates, what lies behind a link or a file, links that lead out and
+// Refuses absolute paths, '..', duplicates, what lies below a link or a file, links that lead out and
 // malformed hashes: a manifest comes from outside.
 Result<void> validate(const Snapshot& snapshot);
 

@@ -41,7 +41,7 @@ TEST(Snapshot, LinksStayInside) {
       {"through a link, whose parent is not the one by letters",
        {{folder("a/b"), link("a/b/d", "../.."), link("l", "a/b/d/..")}},
        "the link 'l' leads out of the folder, to 'a/b/d/..', through the link 'a/b/d'"},
-      {"through a link that sorts behind it",
+      {"through a link that sorts after it",
        {{link("l", "z/d/.."), link("z/d", "..")}},
        "the link 'l' leads out of the folder, to 'z/d/..', through the link 'z/d'"},
       {"through links to links",
@@ -99,14 +99,14 @@ TEST(Snapshot, NothingLiesBehindALinkOrAFile) {
     std::string error;
   };
   const Row rows[] = {
-      {"a file", {{folder("in"), link("x", "in"), file("x/f")}}, "'x/f' lies behind 'x', which is no folder"},
+      {"a file", {{folder("in"), link("x", "in"), file("x/f")}}, "'x/f' lies below 'x', which is no folder"},
       // '-' sorts before '/'.
       {"others between",
        {{link("x", "."), file("x-y"), file("x/a/f")}},
-       "'x/a/f' lies behind 'x', which is no folder"},
-      {"a link", {{link("x", "."), link("x/l", ".")}}, "'x/l' lies behind 'x', which is no folder"},
-      {"behind a file", {{file("x"), file("x/f")}}, "'x/f' lies behind 'x', which is no folder"},
-      {"the link behind", {{file("x/f"), link("x", ".")}}, "'x' is listed twice or out of order"},
+       "'x/a/f' lies below 'x', which is no folder"},
+      {"a link", {{link("x", "."), link("x/l", ".")}}, "'x/l' lies below 'x', which is no folder"},
+      {"below a file", {{file("x"), file("x/f")}}, "'x/f' lies below 'x', which is no folder"},
+      {"the link after", {{file("x/f"), link("x", ".")}}, "'x' is listed twice or out of order"},
       {"both", {{folder("x"), link("x", ".")}}, "'x' is listed twice or out of order"},
   };
   for (const Row& row : rows) {

@@ -283,7 +283,7 @@ TEST_P(KeeperFolders, AKeeperThatIsKilledHandsOnNothingThatWasWrittenTo) {
       const std::string name = std::to_string(i);
       StartRequest start =
           keeper.script(i, (i - first) % 2 == 0 ? "true" : "echo " + name + " | tee " + name);
-      start.behind = true;
+      start.prefetched = true;
       start.total.cores = 1000;  // one after the other
       keeper.send(start);
     }

@@ -193,17 +193,17 @@ TEST_P(KeeperTest, StartFailuresAndWhetherTheyCountAgainstRetries) {
 }
 
 TEST_P(KeeperTest, PrefetchedAttemptWaitsForCapacity) {
-  const auto behind = [&](StartRequest start) {
-    start.behind = true;
+  const auto prefetched = [&](StartRequest start) {
+    start.prefetched = true;
     start.total = {.cores = 1000, .memory = 0, .gpus = 0};
     return start;
   };
   keeper.send(keeper.script(1, "until [ -e go ]; do sleep 0.01; done"));
   keeper.started();
-  keeper.send(behind(keeper.script(2, "exit 2")));
-  keeper.send(behind(keeper.command(3, {"no-such-command"})));
-  keeper.send(behind(keeper.script(4, "exit 4")));
-  keeper.send(behind(keeper.script(5, "exit 5")));
+  keeper.send(prefetched(keeper.script(2, "exit 2")));
+  keeper.send(prefetched(keeper.command(3, {"no-such-command"})));
+  keeper.send(prefetched(keeper.script(4, "exit 4")));
+  keeper.send(prefetched(keeper.script(5, "exit 5")));
   keeper.send(StopRequest{attempt(4), Duration(0)});
   const ProcessEnded stopped = keeper.ended();
   EXPECT_EQ(stopped.key, attempt(4));

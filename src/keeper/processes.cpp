@@ -71,7 +71,7 @@ void Processes::start(StartRequest start) {
   if (refuse_without_lease(start)) return;
   Resources needs;
   for (const ProcessSpec& process : start.processes) needs = needs + process.resources;
-  if (start.behind) {
+  if (start.prefetched) {
     capacity_.wait(start.key, needs, start.total);
     waiting_.emplace(start.key, std::move(start));
   } else {

@@ -103,7 +103,7 @@ Kind write_content(ByteWriter& out, const RenewRequest& renew) {
 Kind write_content(ByteWriter& out, const StartRequest& start) {
   keeper::write(out, start.key);
   out.number(start.stop_grace.count());
-  out.number<std::uint8_t>(start.behind);
+  out.number<std::uint8_t>(start.prefetched);
   write(out, start.total);
   out.number(static_cast<std::uint32_t>(start.processes.size()));
   for (const ProcessSpec& process : start.processes) write(out, process);
@@ -195,7 +195,7 @@ StartRequest read_start(ByteReader& in) {
   StartRequest start;
   start.key = read_key(in);
   start.stop_grace = Duration(in.number<Duration::rep>());
-  start.behind = in.number<std::uint8_t>() != 0;
+  start.prefetched = in.number<std::uint8_t>() != 0;
   start.total = read_resources(in);
   start.processes.resize(in.count());
   for (ProcessSpec& process : start.processes) process = read_process(in);

@@ -72,8 +72,8 @@ struct ProcessSpec {
 struct StartRequest {
   WorkKey key;
   Duration stop_grace = std::chrono::seconds(5);
-  bool behind = false;  // prefetched: starts when it fits into `total`, after those that wait already
-  Resources total;      // of the node
+  bool prefetched = false;  // prefetched: starts when it fits into `total`, after those that wait already
+  Resources total;          // of the node
   std::vector<ProcessSpec> processes;
   bool cpu_limit = false;           // they are held to their cores; only a keeper that says it can is asked
   Duration lease{0};                // killed when the lease was not renewed for so long; 0: never

@@ -134,7 +134,7 @@ void ClusterSimulation::apply(std::uint32_t id, const Orders& orders) {
       part.ranks.push_back(process.rank);
     }
     Node& node = nodes_[id];
-    if (order.behind && (!node.waiting.empty() || !fits(node.used + part.need, node.total)))
+    if (order.prefetched && (!node.waiting.empty() || !fits(node.used + part.need, node.total)))
       node.waiting.push_back(std::move(part));
     else
       start(id, std::move(part));

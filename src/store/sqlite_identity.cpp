@@ -76,7 +76,7 @@ Result<void> SqliteStore::take_identity(const std::optional<Mark>& known,
   return {};
 }
 
-// A new service, or one that goes on behind a loss.
+// A new service, or one that continues after a loss.
 Result<void> SqliteStore::save_identity(const std::optional<Mark>& lost_before) {
   Transaction transaction(*db_);
   if (auto begun = transaction.begin(); !begun) return begun;

@@ -28,7 +28,7 @@ struct Restored {
   std::string moved_aside;          // the database of before; empty: there was none
   std::uint64_t turns_missing = 0;  // of those that the folder knows of
 };
-// Of a service that does not run. Ids and turns go on behind those the folder has seen.
+// Of a service that does not run. Ids and turns continue after those the folder has seen.
 Result<Restored> restore_sqlite(const std::string& backup, const std::string& database);
 
 }  // namespace slipway::store

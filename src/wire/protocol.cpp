@@ -257,7 +257,7 @@ StartOrder start_from(const Json& json) {
   value.stop_grace = duration_at(json, "stop_grace");
   if (json.contains("silence")) value.silence = duration_at(json, "silence");
   if (json.contains("lease")) value.lease = duration_at(json, "lease");
-  value.behind = json.at("behind").get<bool>();
+  value.prefetched = json.at("behind").get<bool>();
   value.cpu_limit = json.value("cpu_limit", true);
   value.pids = json.value("pids", pids_usual);
   for (const Json& item : json.at("processes")) value.processes.push_back(process_from(item));
@@ -434,7 +434,7 @@ void put(std::string& out, const PrepareOrder& value) {
 }
 void put(std::string& out, const StartOrder& value) {
   fmt::format_to(Out(out), R"({{"key":"{}","stop_grace":{},"behind":{})", to_string(value.key),
-                 value.stop_grace.count(), value.behind);
+                 value.stop_grace.count(), value.prefetched);
   put_field(out, "folder", value.folder);
   put_field(out, "shared", value.shared);
   put_field(out, "workdir", value.workdir);

@@ -245,7 +245,7 @@ TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
   StartOrder start;
   start.key = key;
   start.folder = "workspaces/default/jobs/job_7/t.3";
-  start.behind = true;
+  start.prefetched = true;
   start.checkpoints = "workspaces/default/jobs/job_7/_checkpoints/t";
   start.silence = Duration(7);
   start.files = {{"hostfile", "lab-1 slots=2\n"}};

@@ -134,7 +134,7 @@ TEST_F(Identity, AcceptedLossesAreOnRecordAndNothingIsCountedTwice) {
   {
     const auto store = open(OpenAs::with_loss);
     ASSERT_NE(store, nullptr);
-    EXPECT_EQ(store->load()->job_last, 6u) << "ids go on behind those that were given";
+    EXPECT_EQ(store->load()->job_last, 6u) << "ids continue after those that were given";
     EXPECT_GT(store->last_turn().number, last);
   }
   EXPECT_NE(open(), nullptr) << "once is enough";

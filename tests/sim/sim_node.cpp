@@ -152,7 +152,7 @@ void SimNode::start(StartOrder order, TimePoint now) {
   }
   Resources needs;
   for (const ProcessStart& process : order.processes) needs = needs + process.resources;
-  if (!order.behind) {
+  if (!order.prefetched) {
     capacity_.take(order.key, needs);
     return begin(order, now);
   }
