@@ -104,7 +104,7 @@ void AgentCore::say_hello(TimePoint now) {
   ends_unsaid_ = false;
   effects_.emplace_back(effect::Send{*session_, std::move(hello)});
   for (const auto& [key, attempt] : attempts_)
-    if (attempt.stalled) report_.silent.emplace_back(key, true);
+    if (attempt.stalled) report_.stalled.emplace_back(key, true);
 }
 
 void AgentCore::received(SessionId session, ToAgent message, TimePoint now) {
@@ -145,7 +145,7 @@ void AgentCore::renew_lease(std::uint64_t received) {
 
 void AgentCore::tick(TimePoint now) {
   if (!session_ || !hello_said_) return;
-  if (now - last_heard_ > (welcome_ ? welcome_->silence_max : welcome_wait_max))
+  if (now - last_heard_ > (welcome_ ? welcome_->heartbeat_timeout : welcome_wait_max))
     close("heartbeats of the service were missed for too long");
   else if (welcome_ && now - last_sent_ >= welcome_->heartbeat)
     heartbeat_due_ = true;
@@ -155,7 +155,7 @@ std::optional<TimePoint> AgentCore::wake_at() const {
   if (!session_ || !hello_said_) return std::nullopt;
   if (!welcome_) return last_heard_ + welcome_wait_max + Duration(1);
   const TimePoint next =
-      std::min(last_sent_ + welcome_->heartbeat, last_heard_ + welcome_->silence_max + Duration(1));
+      std::min(last_sent_ + welcome_->heartbeat, last_heard_ + welcome_->heartbeat_timeout + Duration(1));
   return report_since_ ? std::min(next, *report_since_ + report_hold_max) : next;
 }
 
@@ -167,7 +167,7 @@ bool AgentCore::may_hold_report(TimePoint now) const {
 std::vector<Effect> AgentCore::take_effects(TimePoint now) {
   settle_preparations();
   const bool has_news = !report_.started.empty() || !report_.ended.empty() || !report_.prepared.empty() ||
-                        !report_.silent.empty();
+                        !report_.stalled.empty();
   if (has_news && !report_since_) report_since_ = now;
   if (welcome_ && (heartbeat_due_ || (has_news && !may_hold_report(now)))) {
     report_.number = ++report_number_;
@@ -262,7 +262,7 @@ void AgentCore::stalled(const WorkKey& key, bool is_stalled) {
   const auto found = attempts_.find(key);
   if (found == attempts_.end()) return;
   found->second.stalled = is_stalled;
-  if (hello_said_) report_.silent.emplace_back(key, is_stalled);
+  if (hello_said_) report_.stalled.emplace_back(key, is_stalled);
 }
 
 void AgentCore::ended(ProcessEnded end) {

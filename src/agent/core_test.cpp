@@ -482,13 +482,13 @@ TEST_F(AgentCoreTest, StallIsReportedAgainAfterALostConnection) {
   deeds();
   core.stalled(key(1), true);
   deeds();
-  EXPECT_EQ(std::get<Report>(sent.back()).silent, (std::vector<std::pair<WorkKey, bool>>{{key(1), true}}));
+  EXPECT_EQ(std::get<Report>(sent.back()).stalled, (std::vector<std::pair<WorkKey, bool>>{{key(1), true}}));
   core.disconnected(one);
   core.connected(SessionId{2}, now);
   deeds();
   core.received(SessionId{2}, Welcome{}, now);
   deeds();
-  EXPECT_EQ(std::get<Report>(sent.back()).silent.size(), 1u);
+  EXPECT_EQ(std::get<Report>(sent.back()).stalled.size(), 1u);
 }
 
 PrepareOrder with_preparation(std::uint32_t index) {

@@ -250,7 +250,7 @@ TEST_F(DutiesTest, AFailureThatIsOnRecordIsReportedByTheNextAgent) {
   EXPECT_EQ(heard.ended[0].outputs_problem, "no such container");
 }
 
-TEST_F(DutiesTest, AnUnreadableRecordIsNoSilentSuccess) {
+TEST_F(DutiesTest, AnUnreadableRecordFailsTheDuty) {
   keeper.duties.push_back({attempt(1), 0, "?"});
   keeper.duties.push_back({attempt(2), 0, "?"});
   keeper.ended.push_back(end_of(attempt(1)));

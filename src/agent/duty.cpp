@@ -66,7 +66,7 @@ Duty duty_of(const StartOrder& order, const std::string& data) {
   Duty duty;
   duty.folder = data + "/" + order.folder;
   if (!order.checkpoints.empty()) duty.checkpoints = data + "/" + order.checkpoints;
-  duty.stall = order.silence;
+  duty.stall = order.stall_timeout;
   duty.lease = order.lease;
   if (!order.view.root.empty()) duty.view = needed_afterwards(order.view);
   for (const ProcessStart& process : order.processes)

@@ -21,7 +21,7 @@ struct Duty {
   };
   std::string folder;       // absolute
   std::string checkpoints;  // likewise; empty: none
-  Duration stall{0};        // see StartOrder::silence
+  Duration stall{0};        // see StartOrder::stall_timeout
   Duration lease{0};
   View view;  // without its folders and texts
   std::vector<Process> processes;

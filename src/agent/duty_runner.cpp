@@ -86,7 +86,7 @@ Result<void> DutyRunner::start(const StartOrder& order, keeper::StartRequest& me
                                                : fmt::format("{} of its processes", order.processes.size())));
   }
   duties_.add(order.key, std::move(duty), std::move(*content));
-  if (order.silence.count() > 0) watch_stall(order.key, *duties_.find(order.key));
+  if (order.stall_timeout.count() > 0) watch_stall(order.key, *duties_.find(order.key));
   return {};
 }
 

@@ -37,7 +37,7 @@ struct Member {  // everything known of an attempt on one node
   MemberPhase phase = MemberPhase::assigned;
   Resources granted;
   sched::Share share = 0;  // what its user is charged for it
-  bool stalled = false;    // no output and no CPU time for the task's silence_timeout
+  bool stalled = false;    // no output and no CPU time for the task's stall_timeout
   struct {                 // see usage.cpp
     std::optional<Spent> as;
     sched::Share share = 0;

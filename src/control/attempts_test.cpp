@@ -260,7 +260,7 @@ TEST(LostNode, InterruptsItsAttemptsWithoutUsingRetries) {
   const AttemptKey key = attempt.record.key;
   bench.started("n1", key);
   bench.finish();
-  const Effects effects = bench.pass_in_silence(11s);
+  const Effects effects = bench.pass_without_heartbeats(11s);
   EXPECT_EQ(bench.node("n1").record.state, NodeState::lost);
   EXPECT_TRUE(has_event(effects, "node.lost"));
   const Task& task = *bench.state.find_task(key.task);

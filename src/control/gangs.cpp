@@ -110,7 +110,7 @@ void on_stall(Turn& turn, NodeId node_id, const AttemptKey& key, bool is_stalled
   stop_attempt(
       turn, *attempt,
       {EndReason::timed_out, fmt::format("no output and no CPU time for {}: {}",
-                                         format_duration((*spec)->silence_timeout), fmt::join(stuck, ", "))});
+                                         format_duration((*spec)->stall_timeout), fmt::join(stuck, ", "))});
 }
 
 void on_start_timeout(Turn& turn, Attempt& attempt) {

@@ -21,7 +21,7 @@ TimePoint heard_until(const Turn& turn) {
 Duration pool_lease(const Turn& turn, const Node& node) { return turn.state.pool_of(node).record.lease; }
 
 // Four heartbeats: what is placed there would wait.
-Duration silent_after(const Turn& turn, const Node& node) { return 4 * heartbeat_of(turn, node); }
+Duration missed_after(const Turn& turn, const Node& node) { return 4 * heartbeat_of(turn, node); }
 
 // When the next thing on the node is given up, after it was last heard of: an attempt, or the node itself,
 // which is lost when the last of its attempts is.
@@ -36,11 +36,11 @@ Duration given_up_next(const Turn& turn, const Node& node) {
   return node.record.local ? own : std::max(next.value_or(own), Duration(1));
 }
 
-void give_up_attempts(Turn& turn, Node& node, Duration silent, const std::string& why) {
+void give_up_attempts(Turn& turn, Node& node, Duration without_contact, const std::string& why) {
   const std::set<AttemptKey> keys = node.attempts;
   for (const AttemptKey& key : keys)
     if (const Attempt* attempt = turn.state.find_attempt(key);
-        attempt && given_up_after(lease_on(*attempt, node)) <= silent)
+        attempt && given_up_after(lease_on(*attempt, node)) <= without_contact)
       end_lost_processes(turn, node.record.id, key, why);
 }
 
@@ -75,7 +75,7 @@ void on_heard(Turn& turn, Node& node) {
 }
 
 void watch_lease(Turn& turn, Node& node) {
-  const Duration after = node.missed_heartbeats ? given_up_next(turn, node) : silent_after(turn, node);
+  const Duration after = node.missed_heartbeats ? given_up_next(turn, node) : missed_after(turn, node);
   node.judged_at = node.heard_at + after;
   turn.effects.timers.push_back({node.judged_at, HeartbeatDue{node.record.id}});
 }
@@ -84,7 +84,7 @@ void watch_lease(Turn& turn, Node& node) {
 void on_heartbeat_due(Turn& turn, Node& node) {
   if (!is_present(node) || node.judged_at > turn.now) return;
   const TimePoint due =
-      node.heard_at + (node.missed_heartbeats ? given_up_next(turn, node) : silent_after(turn, node));
+      node.heard_at + (node.missed_heartbeats ? given_up_next(turn, node) : missed_after(turn, node));
   if (due > turn.now) return watch_lease(turn, node);
   if (!std::exchange(node.missed_heartbeats, true)) {
     update_capacity(turn, node);
@@ -95,15 +95,15 @@ void on_heartbeat_due(Turn& turn, Node& node) {
     turn.effects.outputs.judges_nodes = true;
     return;
   }
-  const Duration silent = heard_until(turn) - node.heard_at;
+  const Duration without_contact = heard_until(turn) - node.heard_at;
   if (node.record.local) {  // its keeper and its tasks are not touched: only the agent is started again
     turn.effects.outputs.agents_stuck.emplace_back(node.record.workspace, node.record.name);
     node.heard_at = heard_until(turn);
     return watch_lease(turn, node);
   }
-  const std::string why = fmt::format("nothing was heard of it for {:.1f} s", seconds(silent));
-  give_up_attempts(turn, node, silent, fmt::format("node {} was lost: {}", node.record.name, why));
-  if (node.attempts.empty() && silent >= given_up_after(pool_lease(turn, node)))
+  const std::string why = fmt::format("nothing was heard of it for {:.1f} s", seconds(without_contact));
+  give_up_attempts(turn, node, without_contact, fmt::format("node {} was lost: {}", node.record.name, why));
+  if (node.attempts.empty() && without_contact >= given_up_after(pool_lease(turn, node)))
     lose_node(turn, node, why);
   else
     watch_lease(turn, node);

@@ -32,16 +32,16 @@ struct Leased : Bench {
 TEST(Lease, TaskStartsElsewhereOnlyAfterTheLeaseAndItsMargin) {
   Leased bench;
   EXPECT_EQ(bench.attempt(bench.key.task.job)->record.lease, 5s);
-  bench.pass_in_silence(6400ms);
+  bench.pass_without_heartbeats(6400ms);
   EXPECT_TRUE(bench.runs());
-  bench.pass_in_silence(200ms);
+  bench.pass_without_heartbeats(200ms);
   EXPECT_FALSE(bench.runs());
   EXPECT_EQ(bench.node(bench.where).record.state, NodeState::lost);
 }
 
-TEST(Lease, SilentNodeGetsNoNewWorkUntilItIsHeardAgain) {
+TEST(Lease, NodeThatMissesHeartbeatsGetsNoNewWorkUntilItReportsAgain) {
   Leased bench;
-  bench.pass_in_silence(3s);
+  bench.pass_without_heartbeats(3s);
   EXPECT_FALSE(is_usable(bench.state, bench.node("n1")));
   bench.pass(100ms);
   EXPECT_TRUE(is_usable(bench.state, bench.node("n1")));
@@ -49,16 +49,16 @@ TEST(Lease, SilentNodeGetsNoNewWorkUntilItIsHeardAgain) {
 
 TEST(Lease, TaskThatNoOtherNodeCouldTakeWaitsForItsNode) {
   Leased bench(1);
-  bench.pass_in_silence(20s);
+  bench.pass_without_heartbeats(20s);
   EXPECT_TRUE(bench.runs());
-  bench.pass_in_silence(41s);
+  bench.pass_without_heartbeats(41s);
   EXPECT_FALSE(bench.runs());
 }
 
 TEST(Lease, ServiceThatStopsDoesNotWaitForANodeThatIsNotConnected) {
   Leased bench(1);
   begin_stop(bench.turn);
-  bench.pass_in_silence(6s);
+  bench.pass_without_heartbeats(6s);
   quit_if_stopped(bench.turn);
   EXPECT_TRUE(bench.runs()) << "it stays on record for the next service";
   EXPECT_TRUE(bench.state.quit_sent);
@@ -88,14 +88,14 @@ TEST(Lease, StricterOfPoolAndTaskHolds) {
 TEST(Lease, NodeIsJudgedOnlyAfterEverythingItMaySendWasRead) {
   Leased bench;
   on_all_heard(bench.turn, bench.turn.now);
-  const Effects asked = bench.pass_in_silence(10s);
+  const Effects asked = bench.pass_without_heartbeats(10s);
   EXPECT_TRUE(bench.runs());
   EXPECT_TRUE(asked.outputs.judges_nodes);
   bench.report(bench.where, {});  // it had waited in the socket
   on_all_heard(bench.turn, bench.turn.now);
   bench.finish();
   EXPECT_TRUE(bench.runs());
-  bench.pass_in_silence(10s);
+  bench.pass_without_heartbeats(10s);
   on_all_heard(bench.turn, bench.turn.now);
   bench.finish();
   EXPECT_FALSE(bench.runs());
@@ -107,7 +107,7 @@ TEST(Lease, TimeInWhichTheServiceDidNotRunCountsAgainstNobody) {
   on_pause(bench.turn, 8s);
   bench.finish();
   EXPECT_TRUE(bench.runs());
-  bench.pass_in_silence(7s);
+  bench.pass_without_heartbeats(7s);
   EXPECT_FALSE(bench.runs());
 }
 
@@ -115,9 +115,9 @@ TEST(Lease, EvictionOfANodeThatIsNotConnectedWaitsForItsLease) {
   Leased bench;
   on_disconnect(bench.turn, *bench.node(bench.where).session);
   ASSERT_TRUE(evict_node(bench.turn, bench.user, bench.where, 1s, ""));
-  bench.pass_in_silence(3s);
+  bench.pass_without_heartbeats(3s);
   EXPECT_TRUE(bench.runs()) << "its processes may still run";
-  bench.pass_in_silence(4s);
+  bench.pass_without_heartbeats(4s);
   EXPECT_FALSE(bench.runs());
 }
 
@@ -125,10 +125,10 @@ TEST(Lease, AgentOfThisMachineThatIsStuckIsStartedAgainAndItsTasksContinue) {
   Leased bench;
   bench.node(bench.where).record.local = true;
   bench.state.machine_taken = {4'000, 1ull << 30};
-  const Effects effects = bench.pass_in_silence(6s);
+  const Effects effects = bench.pass_without_heartbeats(6s);
   ASSERT_EQ(effects.outputs.agents_stuck.size(), 1u);
   EXPECT_EQ(effects.outputs.agents_stuck[0].second, bench.where);
-  bench.pass_in_silence(60s);
+  bench.pass_without_heartbeats(60s);
   EXPECT_TRUE(bench.runs());
 }
 
@@ -144,7 +144,7 @@ TEST(Lease, AnotherInstanceOfANodeIsRefusedWhileTheLeaseOfTheFirstLasts) {
   const Effects effects = bench.finish();
   ASSERT_EQ(effects.outputs.closed.size(), 1u);
   EXPECT_TRUE(bench.runs());
-  bench.pass_in_silence(7s);
+  bench.pass_without_heartbeats(7s);
   EXPECT_FALSE(bench.runs());
   on_hello(bench.turn, SessionId{901}, bench.user, hello);
   EXPECT_TRUE(bench.node(bench.where).session);

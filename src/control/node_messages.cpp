@@ -361,7 +361,7 @@ void on_report(Turn& turn, SessionId session, const Report& report) {
   for (const Prepared& prepared : report.prepared) on_prepared(turn, node, prepared);
   for (const ProcessStarted& started : report.started)
     if (holds(node, started.key)) on_process_started(turn, started);
-  for (const auto& [key, is_stalled] : report.silent)
+  for (const auto& [key, is_stalled] : report.stalled)
     if (holds(node, key)) on_stall(turn, id, std::get<AttemptKey>(key), is_stalled);
   for (const ProcessEnded& ended : report.ended) {
     if (is_start_task(ended.key)) {

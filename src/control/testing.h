@@ -126,7 +126,7 @@ struct Bench {
       if (node.session) on_heard(turn, node);
     return finish();
   }
-  Effects pass_in_silence(Duration time) {
+  Effects pass_without_heartbeats(Duration time) {
     turn.now += time;
     return finish();
   }

@@ -146,9 +146,9 @@ struct StartOrder {
   std::string checkpoints;  // SLIPWAY_CHECKPOINT_DIR, under the data folder; empty: none
   std::vector<std::pair<std::string, std::string>> files;  // name in the attempt's folder, content
   Duration stop_grace{5'000'000};
-  Duration silence{0};  // above 0: the node says when none of its processes was heard of for so long
-  bool prefetched =
-      false;  // may have to wait on the node until what runs before it has ended; then it starts at once
+  // Above 0: the node reports when none of its processes had output or CPU time for so long.
+  Duration stall_timeout{0};
+  bool prefetched = false;          // waits on the node until there is capacity, and starts then at once
   bool cpu_limit = true;            // its processes are held to their cores
   std::uint32_t pids = pids_usual;  // that each of its processes may have
   std::vector<ProcessStart> processes;
@@ -217,8 +217,8 @@ struct Hello {
 struct Welcome {
   NodeId node;
   Duration heartbeat{500'000};
-  Duration silence_max{2'000'000};  // hearing nothing for longer, the agent dials again
-  std::string service;              // whose node it is; empty: a service of before says none
+  Duration heartbeat_timeout{2'000'000};  // hearing nothing for longer, the agent dials again
+  std::string service;                    // whose node it is; empty: a service of before says none
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 
@@ -242,8 +242,8 @@ struct Report {
   std::vector<ProcessStarted> started;
   std::vector<ProcessEnded> ended;
   std::vector<Prepared> prepared;
-  std::vector<std::pair<WorkKey, bool>> silent;  // fell silent (see StartOrder), or is no longer
-  std::optional<MachineUse> use;                 // now and then
+  std::vector<std::pair<WorkKey, bool>> stalled;  // stalled (see StartOrder), or no longer
+  std::optional<MachineUse> use;                  // now and then
   friend bool operator==(const Report&, const Report&) = default;
 };
 

@@ -331,7 +331,7 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
     order.source = placement.source;
     order.files = row.files(gang);
     order.stop_grace = task.stop_grace;
-    order.silence = task.silence_timeout;
+    order.stall_timeout = task.stall_timeout;
     order.pids = task.pids;
     order.cpu_limit = placement.cpu_limit && !task.whole_nodes;
     order.run_as = placement.run_as;

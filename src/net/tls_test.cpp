@@ -211,7 +211,7 @@ TEST(Tls, SaysSoToOneWhoSpeaksPlain) {
 TEST(Tls, AHandshakeThatStopsHoldsNothingUp) {
   const Files files;
   SecureServer server(files);
-  RawClient silent(server.server.port);
+  RawClient idle(server.server.port);
   RawClient garbage(server.server.port);
   garbage.send("\x16\x03\x01\x02");
   EXPECT_TRUE(Client(server.url()).request("GET", "/"));

@@ -6,7 +6,7 @@ namespace slipway::net {
 namespace {
 
 // A peer from which nothing came for this long is pinged at half of it, and then given up.
-constexpr std::chrono::seconds silence_max{30};
+constexpr std::chrono::seconds idle_max{30};
 // For the upgrade, and for the peer's answer to a close.
 constexpr std::chrono::seconds handshake_max{5};
 // A client masks what it sends through a buffer of this size, a write each.
@@ -37,7 +37,7 @@ WebSocketSession::WebSocketSession(Loop::Impl& loop, Channel channel, WebSocketC
   socket_.emplace(std::move(channel));
   websocket::stream_base::timeout limits{};
   limits.handshake_timeout = handshake_max;
-  limits.idle_timeout = silence_max;
+  limits.idle_timeout = idle_max;
   limits.keep_alive_pings = true;
   socket_->set_option(limits);
   socket_->auto_fragment(false);

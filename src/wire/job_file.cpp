@@ -247,7 +247,7 @@ Result<TaskSpec> read_task(const Value& value, const std::string& document, cons
   if (auto gang = read_gang(reader, task); !gang) return fail(gang.error());
   task.end_grace = reader.duration("end_grace", task.end_grace);
   task.start_timeout = reader.duration("start_timeout", task.start_timeout);
-  task.silence_timeout = reader.duration("silence_timeout", task.silence_timeout);
+  task.stall_timeout = reader.duration("silence_timeout", task.stall_timeout);
   if (const std::string rule = reader.text("on_lease_loss"); !rule.empty()) {
     if (const auto parsed = parse_on_lease_loss(rule))
       task.on_lease_loss = *parsed;
@@ -380,8 +380,7 @@ void put_gang(Json& json, const TaskSpec& task) {
   if (task.end_grace != usual.end_grace) json["end_grace"] = seconds_json(task.end_grace);
   if (task.start_timeout != usual.start_timeout) json["start_timeout"] = seconds_json(task.start_timeout);
   if (task.on_lease_loss != usual.on_lease_loss) json["on_lease_loss"] = to_string(task.on_lease_loss);
-  if (task.silence_timeout != usual.silence_timeout)
-    json["silence_timeout"] = seconds_json(task.silence_timeout);
+  if (task.stall_timeout != usual.stall_timeout) json["silence_timeout"] = seconds_json(task.stall_timeout);
 }
 
 void put_environment(Json& json, const TaskSpec& task) {

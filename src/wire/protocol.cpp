@@ -255,7 +255,7 @@ StartOrder start_from(const Json& json) {
   value.checkpoints = json.at("checkpoints").get<std::string>();
   if (json.contains("files")) value.files = files_from(json.at("files"));
   value.stop_grace = duration_at(json, "stop_grace");
-  if (json.contains("silence")) value.silence = duration_at(json, "silence");
+  if (json.contains("silence")) value.stall_timeout = duration_at(json, "silence");
   if (json.contains("lease")) value.lease = duration_at(json, "lease");
   value.prefetched = json.at("behind").get<bool>();
   value.cpu_limit = json.value("cpu_limit", true);
@@ -440,7 +440,8 @@ void put(std::string& out, const StartOrder& value) {
   put_field(out, "workdir", value.workdir);
   put_field(out, "source", value.source);
   put_field(out, "checkpoints", value.checkpoints);
-  if (value.silence.count() > 0) fmt::format_to(Out(out), R"(,"silence":{})", value.silence.count());
+  if (value.stall_timeout.count() > 0)
+    fmt::format_to(Out(out), R"(,"silence":{})", value.stall_timeout.count());
   if (value.lease.count() > 0) fmt::format_to(Out(out), R"(,"lease":{})", value.lease.count());
   if (!value.cpu_limit) out += R"(,"cpu_limit":false)";
   put_run_as(out, value.run_as);
@@ -462,8 +463,8 @@ std::string text_of(const Report& value) {
                    use.disk_read, use.disk_written, use.disk_reads, use.disk_writes, use.network_in,
                    use.network_out);
   }
-  if (!value.silent.empty())
-    put_list(out, "silent", value.silent, [&](const auto& one) {
+  if (!value.stalled.empty())
+    put_list(out, "silent", value.stalled, [&](const auto& one) {
       fmt::format_to(Out(out), R"(["{}",{}])", to_string(one.first), one.second);
     });
   return out + "}";
@@ -483,7 +484,7 @@ Report report_from(const Json& json) {
   }
   if (json.contains("silent"))
     for (const Json& item : json.at("silent"))
-      value.silent.emplace_back(key_at(item.at(0)), item.at(1).get<bool>());
+      value.stalled.emplace_back(key_at(item.at(0)), item.at(1).get<bool>());
   return value;
 }
 
@@ -491,7 +492,7 @@ std::string text_of(const Welcome& value) {
   return wire::dump({{"type", "welcome"},
                      {"node", value.node.value()},
                      {"heartbeat", value.heartbeat.count()},
-                     {"silence_max", value.silence_max.count()},
+                     {"silence_max", value.heartbeat_timeout.count()},
                      {"service", value.service}});
 }
 std::string text_of(const Refused& value) {

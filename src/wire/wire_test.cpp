@@ -247,7 +247,7 @@ TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
   start.folder = "workspaces/default/jobs/job_7/t.3";
   start.prefetched = true;
   start.checkpoints = "workspaces/default/jobs/job_7/_checkpoints/t";
-  start.silence = Duration(7);
+  start.stall_timeout = Duration(7);
   start.files = {{"hostfile", "lab-1 slots=2\n"}};
   start.processes = {{1,
                       {"a", "b=c"},

@@ -189,7 +189,7 @@ TEST(Gpus, ANodeThatReturnsWithFewerInterruptsWhatHeldTheMissingOnes) {
   EXPECT_EQ(bench.store->reads().attempts({JobId{1}, 0, 1})->back().end, std::nullopt)
       << "the others continue";
   // What was interrupted ends; it waits for cards that are there.
-  Report report{.number = 1, .started = {}, .ended = {}, .prepared = {}, .silent = {}, .use = {}};
+  Report report{.number = 1, .started = {}, .ended = {}, .prepared = {}, .stalled = {}, .use = {}};
   for (std::uint32_t task = 2; task < 4; ++task) {
     ProcessEnded& end = report.ended.emplace_back();
     end.key = AttemptKey{{JobId{1}, 0, task}, 1};
@@ -222,13 +222,13 @@ TEST(Gpus, AGpuThatWasGrantedAgainStaysGrantedAfterARestart) {
   end.key = gang;
   end.rank = 1;
   for (const std::uint64_t session : {1, 2}) {
-    Report report{.number = 1, .started = {}, .ended = {}, .prepared = {}, .silent = {}, .use = {}};
+    Report report{.number = 1, .started = {}, .ended = {}, .prepared = {}, .stalled = {}, .use = {}};
     report.prepared.push_back({gang, {}, "secret", {}, {}, {}});
     bench.controller->report(SessionId{session}, report);
   }
   ASSERT_EQ(bench.starts(bench.turn()).size(), 2u);
   for (const std::uint64_t session : {1, 2}) {
-    Report report{.number = 2, .started = {}, .ended = {}, .prepared = {}, .silent = {}, .use = {}};
+    Report report{.number = 2, .started = {}, .ended = {}, .prepared = {}, .stalled = {}, .use = {}};
     report.started.push_back({gang, static_cast<std::uint32_t>(session - 1), 100, bench.now});
     if (session == 2) report.ended.push_back(end);
     bench.controller->report(SessionId{session}, report);
@@ -255,7 +255,7 @@ TEST(Gpus, AGpuThatALocalNodeLostIsNotAssignedWhileAnAttemptHoldsIt) {
   bench.join(hello);  // the attempt is interrupted, and takes its time to stop
   ASSERT_TRUE(bench.create("next", 1, 1));
   EXPECT_EQ(bench.indices("next-1"), Indices{1});
-  Report report{.number = 1, .started = {}, .ended = {}, .prepared = {}, .silent = {}, .use = {}};
+  Report report{.number = 1, .started = {}, .ended = {}, .prepared = {}, .stalled = {}, .use = {}};
   ProcessEnded& end = report.ended.emplace_back();
   end.key = key;
   end.kind = ProcessEndKind::signalled;

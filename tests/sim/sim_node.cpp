@@ -264,12 +264,12 @@ void SimNode::stop(const StopOrder& order, TimePoint now) {
 
 // The processes of an attempt stall together, on all its nodes.
 void SimNode::plan_stall(const StartOrder& order, TimePoint now) {
-  if (order.silence.count() == 0) return;
+  if (order.stall_timeout.count() == 0) return;
   const auto [decided, is_new] = context_.history.stalls.try_emplace(order.key);
   if (is_new) decided->second = context_.random.chance(context_.odds.stalls);
   if (!decided->second) return;
   Stall& stall = stalls_[order.key];
-  stall.at = now + order.silence;
+  stall.at = now + order.stall_timeout;
   if (context_.random.chance(0.3)) stall.until = stall.at + between(context_.random, 1ms, 2s);
 }
 

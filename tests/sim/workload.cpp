@@ -121,7 +121,7 @@ TaskSpec World::random_task(const JobSpec& job, std::int64_t index) {
   if (chance(odds_.interruptions_max)) task.interruptions_max = between(1, 5);
   if (chance(odds_.start_timeout)) task.start_timeout = between(1ms, 60s);
   if (chance(odds_.wall_time)) task.max_wall_time = between(10ms, 20s);
-  if (chance(odds_.stall_timeout)) task.silence_timeout = between(1s, 5s);
+  if (chance(odds_.stall_timeout)) task.stall_timeout = between(1s, 5s);
   if (index > 0 && chance(0.4)) task.depends_on.push_back(job.tasks[between(0, index - 1)].name);
   return task;
 }
