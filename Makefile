@@ -47,7 +47,7 @@ lint-all: setup ## clang-tidy over every file (slow)
 
 # Data is welcome but not needed: without it the trainer draws digits.
 quickstart: build ## a service, three nodes, a first job and a training run, on this machine
-	@tools/setup dataset-fashion-mnist || echo "going on without Fashion-MNIST: with what SLIPWAY_DATA names, else with drawn digits"
+	@tools/setup dataset-fashion-mnist || echo "continuing without Fashion-MNIST: with what SLIPWAY_DATA names, else with drawn digits"
 	@tools/quickstart $(BUILD)/bin
 
 bench: setup ## measure against the limits and the peers

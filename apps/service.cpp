@@ -456,7 +456,7 @@ int serve(const cli::UpOptions& options, const std::function<void(const std::str
   return ran ? 0 : complain(ran.error());
 }
 
-// The child goes on alone, its talk in service.log; the parent answers when it is ready, or with what it
+// The child continues alone, its output in service.log; the parent answers when it is ready, or with what it
 // said.
 int serve_detached(const cli::UpOptions& options) {
   if (auto made = make_folders(options.data, 0700); !made) return complain(made.error());

@@ -60,7 +60,7 @@ struct Start {  // hand the whole attempt to the keeper, as one message: all its
 struct Stop {  // the whole trees of every process of the attempt, after it was given notice
   StopOrder order;
 };
-struct RenewLease {  // what the keeper runs may go on for its lease from then
+struct RenewLease {  // what the keeper runs may continue for its lease from then
   TimePoint from;
 };
 struct Forget {

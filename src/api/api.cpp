@@ -345,7 +345,7 @@ Result<void> check_parameters(const Call& call) {
 // Step by step, each after what else the worker has to do. What is not finished is tried again by
 // the next service: it is on record until it is done.
 void Api::remove_files(const std::string& folder) {
-  const auto gone_on = [this, folder] {
+  const auto next_step = [this, folder] {
     const auto more = remove_some(options_.data + "/" + folder, removed_at_once);
     if (!more) return log::error("folder.removal", {{"folder", folder}, {"why", more.error().what}});
     if (*more) return remove_files(folder);
@@ -358,7 +358,8 @@ void Api::remove_files(const std::string& folder) {
           log::warning("folder.removal", {{"folder", folder}, {"why", error.what}});
         });
   };
-  if (!worker_.post(gone_on)) log::warning("folder.removal", {{"folder", folder}, {"why", "too much waits"}});
+  if (!worker_.post(next_step))
+    log::warning("folder.removal", {{"folder", folder}, {"why", "too much waits"}});
 }
 
 // What was made for the tasks of a job to share and to save checkpoints in, where none did. Before the job

@@ -19,7 +19,7 @@ namespace slipway::api {
 
 class AuditLog {
  public:
-  // Goes on after the last line of the file. A part of a line, from a crash, is cut off. Error `conflict`
+  // Continues after the last line of the file. A part of a line, from a crash, is cut off. Error `conflict`
   // where the last line is not as it was written.
   static Result<std::unique_ptr<AuditLog>> open(const std::string& file);
   ~AuditLog();  // after all is written

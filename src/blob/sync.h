@@ -3,8 +3,8 @@
 //
 // What was the same after a sync is noted in <folder>.sync, so a change can be distinguished from an old file
 // (plan.h has the rules and who wins a conflict). A file appears under its name when it is whole. Up to eight
-// files move at once. A sync that fails keeps what it did; the next one goes on from there. Two syncs of one
-// folder take turns.
+// files move at once. A sync that fails keeps what it did; the next one continues from there. Two syncs of
+// one folder take turns.
 #include <string>
 #include <vector>
 

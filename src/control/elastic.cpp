@@ -1,5 +1,5 @@
 // Elastic gangs: they take the nodes there are. A gang that could have more is started anew with them; where
-// its framework can go on with other nodes (torchrun, Horovod), they come and go while it runs.
+// its framework can continue with other nodes (torchrun, Horovod), they come and go while it runs.
 //
 // Such a node gets ready like those a gang begins with, holding its capacity meanwhile, and becomes a part of
 // the attempt, with the next rank, when it has said so: nothing is saved before. The first node never goes:

@@ -72,7 +72,7 @@ Result<DatastoreRecord> put_datastore(Turn& turn, const Caller& caller, Datastor
   if (!record.path.empty() || !record.url.empty())
     if (auto may = permit(caller, {Object::datastore, Verb::expose}, "datastore " + record.name, {}); !may)
       return fail(may.error());
-  // Deleting it goes on, also after a restart, and would take what is put there now.
+  // Deleting it continues, also after a restart, and would take what is put there now.
   if (turn.state.removals.contains(datastore_folder(record.workspace, record.name)))
     return fail(ErrorCode::conflict,
                 fmt::format("the files of an earlier datastore {} are still being deleted", record.name),

@@ -212,7 +212,7 @@ static std::string broken_usage(const Turn& turn, const Pool& pool) {
   }
   for (std::size_t kind = 0; kind < spent_kinds; ++kind)
     if (rates[kind] != pool.usage.rate(static_cast<Spent>(kind)))
-      return fmt::format("pool {}: what goes on does not add up to what is metered", pool.record.name);
+      return fmt::format("pool {}: what is in progress does not add up to what is metered", pool.record.name);
   if (pool.usage.wall_rate() != nodes * node_whole)
     return fmt::format("pool {}: {} nodes are there and others are metered", pool.record.name, nodes);
   UsageMeter meter = pool.usage;

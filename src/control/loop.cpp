@@ -54,7 +54,7 @@ Result<void> Loop::start(std::string degraded) {
   controller_ = std::move(*loaded);
   controller_->all_heard(clock_.now());
   saved_ = controller_->saved();
-  inputs_.push_back({{}, {}, [](Controller&) {}});  // a turn at once: what was begun before goes on
+  inputs_.push_back({{}, {}, [](Controller&) {}});  // a turn at once: what was begun before continues
   thread_ = std::jthread([this] { run(); });
   return {};
 }
@@ -155,8 +155,9 @@ std::string Loop::degraded() const {
 
 std::string Loop::degraded_hint() const {
   const std::lock_guard lock(mutex_);
-  return degraded_hint_.empty() ? "free some space where the data folder lies; the service goes on by itself"
-                                : degraded_hint_;
+  return degraded_hint_.empty()
+             ? "free some space where the data folder lies; the service continues by itself"
+             : degraded_hint_;
 }
 
 SavedTurn Loop::saved() const {

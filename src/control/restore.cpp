@@ -53,7 +53,7 @@ void restore(Turn& turn, Loaded loaded) {
     set_policy(turn, turn.state.pools[key]);
   }
   restore_shares(turn, std::move(loaded.shares));
-  // What was going on when it was saved went on until now; from here on it is counted anew.
+  // What was in progress when it was saved continued until now; from here on it is counted anew.
   for (PoolUsageRecord& record : loaded.pool_usage)
     if (const auto pool = turn.state.pools.find(record.workspace + "/" + record.pool);
         pool != turn.state.pools.end()) {
@@ -109,7 +109,7 @@ static void restore_job(Turn& turn, LiveJob live) {
   Job& job = turn.state.jobs[live.job.id] = make_job(live.job, live.tasks);
   admit(turn, job);
   job.usage = live.usage;
-  // Saved as the pool's is, or the next restart would count what is going on now for the job alone.
+  // Saved as the pool's is, or the next restart would count what is in progress now for the job alone.
   if (job.usage.is_going_on()) turn.effects.usage_jobs.insert(live.job.id);
   job.usage.stop_all(turn.now);
   job.cancelling = job.record.state == JobState::stopping;

@@ -71,7 +71,7 @@ struct Kept {  // what is dropped when it is older, or when there are more
   static constexpr std::uint32_t deleted_pools = 1'000;
 };
 
-// What a controller needs to go on: everything that has not ended.
+// What a controller needs to continue: everything that has not ended.
 struct LiveJob {
   JobRecord job;
   std::vector<TaskSpec> tasks;          // in order; commands and environments left empty

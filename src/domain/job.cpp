@@ -97,7 +97,7 @@ Result<void> validate_gang(const TaskSpec& task) {
   if (task.framework_elastic && !task.is_elastic())
     return wrong("elastic: framework needs a number of nodes that may change", "say nodes: {min: 1, max: 4}");
   if (task.framework_elastic && !task.torchrun && task.toolkit != Toolkit::horovod)
-    return wrong("elastic: framework needs one that can go on with other nodes",
+    return wrong("elastic: framework needs one that can continue with other nodes",
                  "say toolkit: torch with launcher: torchrun, or toolkit: horovod; or elastic: restart");
   if (!task.container.image.empty() && !task.container.rootfs.empty())
     return wrong("its container has an image and a rootfs", "keep one of them");

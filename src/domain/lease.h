@@ -1,5 +1,5 @@
 #pragma once
-// Leases of nodes: how long what a node runs may go on without contact to the service.
+// Leases of nodes: how long what a node runs may continue without contact to the service.
 //
 // An agent sends a report at every heartbeat; the service acknowledges it. The lease is renewed as of the
 // time the acknowledged report was sent, so it ends on the node before the service, which received that
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 enum class OnLeaseLoss : std::uint8_t {
   stop,  // processes are stopped when the lease ends, and soon start elsewhere
-  keep,  // they go on, and the service waits for the node up to the pool's lost_after
+  keep,  // they continue, and the service waits for the node up to the pool's lost_after
 };
 std::string_view to_string(OnLeaseLoss rule);
 std::optional<OnLeaseLoss> parse_on_lease_loss(std::string_view text);

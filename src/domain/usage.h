@@ -24,7 +24,7 @@ enum class Spent : std::uint8_t {
 };
 constexpr std::size_t spent_kinds = 4;
 
-// Counts by itself as time goes on, from rates that change only when something happens.
+// Counts by itself as time passes, from rates that change only when something happens.
 class UsageMeter {
  public:
   void change(Spent kind, std::int64_t share,

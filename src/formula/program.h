@@ -37,13 +37,13 @@ enum class Op : std::uint8_t {
   function,         // Function `operand` of the last `count` values
   method,           // Method `operand` of a metric, with the last `count` values
   member,           // Member `operand` of a time
-  jump,             // go on at `operand`
-  jump_unless,      // take a number, go on at `operand` if it is zero
-  jump_if_decided,  // of && and ||: take a number; if `count` (0 or 1) is its truth, push that and go on at
-                    // `operand`
-  truth,            // a number becomes 1 or 0
-  assign,           // take a value into variables[operand]
-  discard,          // take a value and forget it
+  jump,             // continue at `operand`
+  jump_unless,      // take a number, continue at `operand` if it is zero
+  jump_if_decided,  // of && and ||: take a number; if `count` (0 or 1) is its truth, push that and continue
+                    // at `operand`
+  truth,    // a number becomes 1 or 0
+  assign,   // take a value into variables[operand]
+  discard,  // take a value and forget it
 };
 
 struct Instruction {

@@ -23,7 +23,7 @@ struct PlacedNode {
   std::vector<std::uint32_t> gpus;      // indices given to this attempt
   std::vector<std::uint16_t> ports;     // those it found, as many as the order to prepare asked for
   std::string host;                     // name of its machine
-  bool has_left = false;                // the gang goes on without it: nobody is told of it
+  bool has_left = false;                // the gang continues without it: nobody is told of it
   std::vector<std::uint32_t> all_gpus;  // indices of those it has
   bool shares_storage = false;          // sees the service's data folder
   Duration lease{0};                    // of what it runs; 0: none

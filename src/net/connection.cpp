@@ -209,11 +209,11 @@ bool Connection::begin_body(std::string_view began) {
   phase_ = Phase::body;
   incoming_->body_started = SteadyClock::now();
   if (is_http_1_1_ && began.empty() && incoming_->request.header("Expect")) {
-    constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+    constexpr std::string_view interim = "HTTP/1.1 100 Continue\r\n\r\n";
     error_code error;
     // All that was written before was taken by the kernel; when even this does not fit, the client asks
     // without ever reading.
-    if (transport_.write_some(asio::buffer(go_on), error) != go_on.size()) close();
+    if (transport_.write_some(asio::buffer(interim), error) != interim.size()) close();
   }
   return phase_ == Phase::body;
 }

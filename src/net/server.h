@@ -91,8 +91,8 @@ struct ServerOptions {
   Duration body_rate_grace = 15s;      // from a body's beginning
   Duration idle_max = 5min;            // between two requests
   Duration answer_stall_max = 5min;    // a client that reads nothing of its answer; streams may wait
-  // How long a client whose answer is written may go on sending before it is cut off. Long enough to let one
-  // that was refused read why, for closing on unread bytes takes the answer from it.
+  // How long a client whose answer is written may continue sending before it is cut off. Long enough to let
+  // one that was refused read why, for closing on unread bytes takes the answer from it.
   Duration linger_max = 2s;
   std::size_t websocket_message_max = 64u << 20;  // a node may report a hundred thousand ends at once
   std::size_t connections_max = 20'000;           // one more is answered 503 and closed

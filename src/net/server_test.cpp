@@ -166,7 +166,7 @@ TEST(Server, PolicyRefusesBeforeTheBody) {
   RawClient client(server.port);
   client.send("GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(client.read_answer().starts_with("HTTP/1.1 401 "));
-  EXPECT_TRUE(client.read_answer().ends_with("who are you?")) << "without a body the connection goes on";
+  EXPECT_TRUE(client.read_answer().ends_with("who are you?")) << "without a body the connection continues";
   client.send("POST / HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\nbegins");
   EXPECT_TRUE(client.read_to_end().ends_with("who are you?"));
   EXPECT_TRUE(client.ended);

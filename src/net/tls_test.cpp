@@ -165,7 +165,7 @@ TEST(Tls, AClientsCertificateIsItsName) {
   EXPECT_FALSE(Client(with(make_authority("other").value(), 24h)).request("GET", "/"));
 }
 
-// Requests go on while the certificate is replaced; new connections get the new one.
+// Requests continue while the certificate is replaced; new connections get the new one.
 TEST(Tls, IsRotatedUnderLoad) {
   Files files;
   SecureServer server(files);

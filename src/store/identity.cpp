@@ -71,7 +71,8 @@ std::uint64_t highest_job(const fs::path& data) {
 // ── refusals ──
 
 constexpr std::string_view all_ways_out =
-    "put the right database back; or restore a backup: slipway restore FILE; or go on without what is lost: "
+    "put the right database back; or restore a backup: slipway restore FILE; or continue without what is "
+    "lost: "
     "slipway up --accept-loss";
 constexpr std::string_view ways_out_of_nothing =
     "put it back; or restore a backup: slipway restore FILE; or begin anew beside the old files: slipway up "
@@ -152,14 +153,14 @@ Result<Decision> decide(const std::string& database, const Found& found, const F
   }
   if (!found.problem.empty()) return Decision{};  // opening it says what is wrong
   const bool accepts = as == OpenAs::with_loss;
-  const Decision go_on{.make_new = false,
-                       .lost_before = accepts ? std::optional(floor_of(found, folder)) : std::nullopt};
-  if (accepts) return go_on;
+  const Decision resume{.make_new = false,
+                        .lost_before = accepts ? std::optional(floor_of(found, folder)) : std::nullopt};
+  if (accepts) return resume;
   if (folder.mark_is_damaged)
     return refuse(fmt::format("{} cannot be checked", database), folder, all_ways_out);
   if (!found.identity) {
     // One of before there were identities becomes the folder's; an emptied one does not.
-    if (!folder.mark) return go_on;
+    if (!folder.mark) return resume;
     return refuse(fmt::format("{} is of no service: it was emptied or is another program's", database),
                   folder, all_ways_out);
   }
@@ -177,7 +178,7 @@ Result<Decision> decide(const std::string& database, const Found& found, const F
     return refuse(
         fmt::format("{} is older than its folder: it ends with job_{}", database, found.identity->job_last),
         folder, all_ways_out);
-  return go_on;
+  return resume;
 }
 
 }  // namespace slipway::store

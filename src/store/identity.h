@@ -37,7 +37,7 @@ Result<Decision> decide(const std::string& database, const Found& found, const F
 // empty when there was nothing.
 Result<std::string> move_aside(const std::string& database);
 
-// Turns of a service that went on with a loss are so far from those it lost that none is counted twice.
+// Turns of a service that continued with a loss are so far from those it lost that none is counted twice.
 constexpr std::uint64_t turns_skipped = 1'000'000;
 
 }  // namespace slipway::store

@@ -241,7 +241,7 @@ Result<void> SqliteStore::save_pool_past(const control::Changes& changes) {
                      .bind(values)
                      .run();
     if (!saved) return saved;
-    if (sample.count > 1) continue;  // goes on
+    if (sample.count > 1) continue;  // more of a run that was counted
     Statement prune = db_->prepare(
         "DELETE FROM pool_samples WHERE workspace = ? AND pool = ? AND time + every * count < ?");
     if (auto done = prune.bind(sample.workspace)

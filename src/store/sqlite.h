@@ -12,7 +12,7 @@ namespace slipway::store {
 // (`conflict`), unless:
 enum class OpenAs {
   usual,
-  made_anew,  // what is there is moved aside; ids go on where the folder's end
+  made_anew,  // what is there is moved aside; ids continue where the folder's end
   with_loss   // what is there is the truth now, and the turns it lacks are lost
 };
 Result<std::unique_ptr<control::Store>> open_sqlite(const std::string& path, OpenAs as = OpenAs::usual);

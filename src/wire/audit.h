@@ -36,7 +36,7 @@ class AuditChain {
   std::string append(const AuditEntry& entry);
   // Takes the next line of a log, without its line end. Error `conflict` where it does not follow.
   Result<void> follow(std::string_view line);
-  // Goes on after this line, which is not checked against one before it.
+  // Continues after this line, which is not checked against one before it.
   Result<void> resume(std::string_view line);
 
   std::uint64_t count() const { return count_; }

@@ -25,7 +25,7 @@ class DutiesCase(SlipwayCase):
         self.s.pool("lab", 2)
 
     def start(self, command, name="t", **more):
-        """A task that runs `command` when it may; gives the job and what lets it go on."""
+        """A task that runs `command` when it may; gives the job and what lets it continue."""
         wait, release = blocker(self.s.base, f"go-{name}")
         submitted = self.s.submit({"name": f"j-{name}", "pool": "lab",
                                    "tasks": [{"name": "t", "command": f"{wait}; {command}", **more}]})

@@ -241,7 +241,7 @@ class Gangs(SharedServiceCase):
         refused({"toolkit": "torch", "command": "true", "nodes": {"min": 3, "max": 2}}, "min 3 is above max 2")
         refused({"toolkit": "jax", "command": "true", "launcher": "torchrun"}, "torchrun needs toolkit torch")
         refused({"toolkit": "torch", "command": "true", "nodes": {"min": 1, "max": 2}, "elastic": "framework"},
-                "one that can go on with other nodes", "launcher: torchrun")
+                "one that can continue with other nodes", "launcher: torchrun")
         refused({"toolkit": "horovod", "command": "true", "nodes": 2, "elastic": "framework"}, "a number of nodes that may change")
         refused({"toolkit": "torch", "command": "true", "elastic": "always"}, "elastic cannot be 'always'", "framework")
         refused({"command": "true", "container": {}}, "names nothing to run in")

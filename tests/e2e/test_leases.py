@@ -46,7 +46,7 @@ class LeaseCase(SlipwayCase):
     def wait_for_attempt(self, s, ledger, submitted, number):
         wait_until(lambda: number in ledger.attempts(), what=f"a line of attempt {number}")
         lines = len(ledger.lines())
-        wait_until(lambda: len(ledger.lines()) > lines + 20, what="it goes on")
+        wait_until(lambda: len(ledger.lines()) > lines + 20, what="it continues")
 
 
 class OneLiveAttempt(LeaseCase):
@@ -104,7 +104,7 @@ class OneLiveAttempt(LeaseCase):
         os.kill(agent, signal.SIGSTOP)
         begun = time.time()
         wait_until(lambda: time.time() > begun + 2 * LEASE, what="twice the lease is over")
-        self.assertGreater(ledger.lines()[-1][0], begun + 1.5 * LEASE, "it goes on meanwhile")
+        self.assertGreater(ledger.lines()[-1][0], begun + 1.5 * LEASE, "it continues meanwhile")
         os.kill(agent, signal.SIGCONT)
         s.wait_for_nodes(1, "far")
         lines = len(ledger.lines())
@@ -115,7 +115,7 @@ class OneLiveAttempt(LeaseCase):
 class NothingIsLost(LeaseCase):
     def check_kept(self, s, ledger, submitted):
         lines = len(ledger.lines())
-        wait_until(lambda: len(ledger.lines()) > lines + 20, what="it goes on")
+        wait_until(lambda: len(ledger.lines()) > lines + 20, what="it continues")
         self.assertEqual(ledger.attempts(), [1])
         self.assertEqual(s.task(submitted, "one")["attempts"], 1)
 
@@ -195,7 +195,7 @@ class FullDisk(LeaseCase):
         wait_until(lambda: s.get("/v1/service")["degraded"] is None, what="it can save again")
         s.wait_for_nodes(2, "far")
         lines = len(ledger.lines())
-        wait_until(lambda: len(ledger.lines()) > lines + 100, what="it goes on")
+        wait_until(lambda: len(ledger.lines()) > lines + 100, what="it continues")
         self.assertEqual(ledger.attempts(), [1])
         self.assertEqual(s.task(submitted, "one")["attempts"], 1)
         s.ok("job", "cancel", submitted)
@@ -248,7 +248,7 @@ class CutLink(LeaseCase):
         s, ledger, submitted = self.start_on_cut_node()
         self.cut(LEASE / 4)
         lines = len(ledger.lines())
-        wait_until(lambda: len(ledger.lines()) > lines + 100, what="it goes on")
+        wait_until(lambda: len(ledger.lines()) > lines + 100, what="it continues")
         self.assertEqual(ledger.attempts(), [1])
 
 

@@ -1,4 +1,4 @@
-"""Nodes that come to and go from a gang while it runs: its framework is told, and the attempt goes on."""
+"""Nodes that come to and go from a gang while it runs: its framework is told, and the attempt continues."""
 
 import json
 import os

@@ -41,7 +41,7 @@ bool reaches(const Process& worker, std::uint64_t step) {
   return eventually([&] { return last_step(worker) >= step; });
 }
 
-// Of a worker that may have gone on from an earlier one's step: until it has done some itself.
+// Of a worker that may have continued from an earlier one's step: until it has done some itself.
 bool advances(const Process& worker) {
   std::optional<std::uint64_t> first;
   return eventually([&] {

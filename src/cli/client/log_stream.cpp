@@ -117,7 +117,7 @@ std::vector<MergedStream> merged_streams(const LogSource& source, const Value& t
   return streams;
 }
 
-// Where to go on in each stream after what was there was printed in order.
+// Where to continue in each stream after what was there was printed in order.
 using Offsets = std::map<std::pair<std::string, std::string>, std::uint64_t>;
 
 Outcome<Offsets> catch_up(Service& service, const LogSource& source, const Value& task, std::uint32_t attempt,

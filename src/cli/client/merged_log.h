@@ -21,7 +21,7 @@ struct MergedStream {
 enum class LastLine { printed, kept };  // one that has not ended, where every line gets a prefix or a time
 
 // Prints what is there now of one attempt, the last `tail` lines where that is set; the streams' offsets say
-// where to go on.
+// where to continue.
 Outcome<void> copy_merged(Service& service, const LogSource& source, std::uint32_t attempt,
                           LastLine last_line, std::vector<MergedStream>& streams);
 

@@ -25,7 +25,7 @@ struct UpOptions {  // defaults are filled in: data from SLIPWAY_HOME or ~/.slip
   bool trust_members = false;
   bool audit_reads = false;
   bool is_new = false;        // begins anew in a folder whose database is gone
-  bool accepts_loss = false;  // goes on with the database that is there
+  bool accepts_loss = false;  // continues with the database that is there
   std::string backup_folder;  // empty: no backups
   std::uint32_t backups_kept = 7;
   bool mask_secrets = false;

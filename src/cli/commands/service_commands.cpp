@@ -64,7 +64,7 @@ Outcome<int> up(Context& context, const UpFlags& flags) {
   if (error) return refuse("the current folder is gone", error.message(), "cd to one that exists");
   if (flags.is_new && flags.accepts_loss)
     return misuse("--new and --accept-loss exclude each other",
-                  "--new begins anew; --accept-loss goes on with what is there");
+                  "--new begins anew; --accept-loss continues with what is there");
   const std::string backups =
       flags.backup_folder.empty()
           ? std::string()
@@ -211,7 +211,7 @@ void add_up(CommandTree& tree, Context& context) {
       .text("--backup-dir DIR", flags->backup_folder, "back the database up into this folder every night")
       .number("--backup-keep N", flags->backups_kept, "how many backups to keep (default 7)")
       .flag("--new", flags->is_new, "begin anew in a folder whose database is gone")
-      .flag("--accept-loss", flags->accepts_loss, "go on with a database that has lost turns")
+      .flag("--accept-loss", flags->accepts_loss, "continue with a database that has lost turns")
       .runs([&context, flags]() -> Outcome<int> {
         const Outcome<void> chosen = listen_with_tls(*flags);
         if (!chosen) return give_up(chosen);

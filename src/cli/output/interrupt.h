@@ -1,5 +1,5 @@
 #pragma once
-// What Ctrl-C does during a long wait: says how to go on, then ends the program with 130.
+// What Ctrl-C does during a long wait: says how to continue, then ends the program with 130.
 #include <string>
 
 #include "cli/output/failure.h"
