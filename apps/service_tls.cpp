@@ -22,12 +22,12 @@ constexpr Duration settle_time = 200ms;  // both files are written before they a
 constexpr Duration renew_every_max = 1h;
 
 // Tests make it short.
-Duration life_or(Duration usual) {
+Duration lifetime_or(Duration usual) {
   const char* text = std::getenv("SLIPWAY_TEST_CERTIFICATE_SECONDS");
   return text == nullptr ? usual : std::chrono::seconds(std::strtol(text, nullptr, 10));
 }
-Duration server_life() { return life_or(24h * 90); }
-Duration node_life() { return life_or(24h * 7); }
+Duration server_lifetime() { return lifetime_or(24h * 90); }
+Duration node_lifetime() { return lifetime_or(24h * 7); }
 
 bool covers(const net::CertificateFacts& facts, const std::vector<std::string>& hosts) {
   return std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) {
@@ -104,7 +104,7 @@ Result<void> ServiceTls::renew(TimePoint now) {
   const auto hosts = own_hosts(options_.listen);
   if (const auto known = read_file(certificate_file()); known && !net::should_renew(*known, now))
     if (const auto facts = net::read_certificate(*known); facts && covers(*facts, hosts)) return {};
-  auto issued = net::issue_server(authority_, hosts, server_life());
+  auto issued = net::issue_server(authority_, hosts, server_lifetime());
   if (!issued) return fail(issued.error());
   log::info("tls.issued", {{"file", certificate_file()}});
   return write_pair(options_.folder + "/server", *issued);
@@ -117,7 +117,7 @@ std::string ServiceTls::fingerprint() const {
 }
 
 Result<std::string> ServiceTls::sign_node(const std::string& request, const std::string& name) const {
-  return net::sign_client(authority_, request, name, node_life());
+  return net::sign_client(authority_, request, name, node_lifetime());
 }
 
 void ServiceTls::keep_fresh(net::Loop& loop, const Clock& clock, std::function<void()> changed) {
@@ -140,7 +140,7 @@ void ServiceTls::watch() {
 }
 
 void ServiceTls::look_again() {
-  renew_timer_ = loop_->after(std::min<Duration>(renew_every_max, server_life() / 6), [this] {
+  renew_timer_ = loop_->after(std::min<Duration>(renew_every_max, server_lifetime() / 6), [this] {
     if (auto renewed = renew(clock_->now()); !renewed)
       log::error("tls.renew", {{"why", renewed.error().what}});
     look_again();

@@ -1,5 +1,5 @@
 #pragma once
-// What an agent still has to do for the processes its keeper runs: during their life, and after it before
+// What an agent still has to do for the processes its keeper runs: while they run, and afterwards before
 // their end is reported. Pure, as AgentCore is; the simulation drives this same class.
 //
 // What there is to do is on record with the keeper before the start, so that any agent can take it up. What

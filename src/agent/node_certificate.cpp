@@ -35,8 +35,8 @@ bool needs_certificate(const std::string& folder, TimePoint now) {
 Duration certificate_check_wait(const std::string& folder) {
   const auto text = read_file(certificate_in(folder));
   const auto facts = text ? net::read_certificate(*text) : fail(text.error());
-  const Duration life = facts ? facts->not_after - facts->not_before : Duration(check_wait_max);
-  return std::clamp<Duration>(life / 12, 1s, check_wait_max);
+  const Duration lifetime = facts ? facts->not_after - facts->not_before : Duration(check_wait_max);
+  return std::clamp<Duration>(lifetime / 12, 1s, check_wait_max);
 }
 
 Result<void> fetch_certificate(const net::Url& url, const net::Headers& headers, const std::string& folder,

@@ -24,7 +24,7 @@ class NodeSessions {
   void close(SessionId session, const std::string& why);
   void close_all(const std::string& why);
   void resume(const std::vector<SessionId>& sessions);  // what they sent has been applied
-  // The token a session lives by: a key takes the place of the join token that let the node in.
+  // The token a session is authenticated by: a key takes the place of the join token that let the node in.
   void set_token(SessionId session, const std::string& token);
   void close_of(const std::string& token, const std::string& why);
 
@@ -36,7 +36,7 @@ class NodeSessions {
  private:
   struct Session {
     std::shared_ptr<net::WebSocket> socket;
-    std::string token;       // the one it lives by
+    std::string token;       // the one it is authenticated by
     std::string asks_for;    // "workspace/name", from its Hello; empty: it said none yet
     std::string node;        // the same, once the control loop has welcomed it
     bool is_closed = false;  // nothing it says is heard any more

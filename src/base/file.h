@@ -48,7 +48,7 @@ Result<void> make_folders(const std::string& path, unsigned mode = 0755);
 // Where this program lies, for commands that run a part of it.
 std::string own_program();
 
-// A lock on a file, held while the object lives; the file names the holder's pid.
+// A lock on a file, held while the object exists; the file names the holder's pid.
 class FileLock {
  public:
   // Error `conflict` with the holder's pid in the message when another process holds it.

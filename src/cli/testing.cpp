@@ -13,7 +13,7 @@
 namespace slipway::cli {
 namespace {
 
-class Caught {  // one of our outputs, turned into memory while it lives
+class Caught {  // one of our outputs, turned into memory while it exists
  public:
   Caught(int fd, FILE* stream) : fd_(fd), stream_(stream), memory_(::memfd_create("caught", MFD_CLOEXEC)) {
     std::fflush(stream_);

@@ -141,7 +141,7 @@ Error run_docker(const ImageRun& run, const Environment& environment, const std:
   rlimit limit{};
   DockerFacts facts{::geteuid(), ::getegid()};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) facts.files_max = limit.rlim_max;
-  if (auto tied = tie_input_to_life(); !tied) return tied.error();
+  if (auto tied = tie_input_to_lifetime(); !tied) return tied.error();
   const std::string program = find_program("docker", environment).value_or("docker");
   return execute(docker_command(program, run, facts), environment, "on node " + node);
 }

@@ -68,7 +68,7 @@ bool has_docker(const Environment& environment) {
   return ::access("/var/run/docker.sock", W_OK) == 0;
 }
 
-Result<void> tie_input_to_life() {
+Result<void> tie_input_to_lifetime() {
   int ends[2];
   if (::pipe(ends) != 0) return fail(system_error("cannot make a pipe", errno));
   if (::dup2(ends[0], STDIN_FILENO) < 0) return fail(system_error("cannot use a pipe as input", errno));

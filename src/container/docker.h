@@ -23,6 +23,6 @@ std::vector<std::string> docker_command(const std::string& program, const ImageR
 bool has_docker(const Environment& environment);
 
 // Makes standard input such a pipe. The program that this process becomes inherits the other end.
-Result<void> tie_input_to_life();
+Result<void> tie_input_to_lifetime();
 
 }  // namespace slipway::container

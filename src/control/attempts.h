@@ -1,5 +1,6 @@
 #pragma once
-// The life of an attempt: what nodes report of it, how it is stopped, and what its end means for the task.
+// The lifecycle of an attempt: what nodes report of it, how it is stopped, and what its end means for the
+// task.
 #include <cstdint>
 #include <map>
 #include <optional>

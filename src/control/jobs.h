@@ -1,5 +1,5 @@
 #pragma once
-// The life of a job: submitted, made ready, ended.
+// The lifecycle of a job: submitted, made ready, ended.
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -80,7 +80,7 @@ static void set_state(Turn& turn, Node& node, NodeState state, const std::string
   constexpr std::size_t steps_max = 20;
   NodeRecord& record = node.record;
   const auto works = [](NodeState one) { return one == NodeState::idle || one == NodeState::busy; };
-  // A node goes from idle to busy and back all day; only what leads there is a step of its life.
+  // A node goes from idle to busy and back all day; only what leads there is a transition that is kept.
   if (record.steps.empty() ||
       (record.steps.back().state != state && !(works(state) && works(record.steps.back().state)))) {
     record.steps.push_back({state, turn.now, reason});

@@ -35,15 +35,15 @@ bool is_prepared(const State& state, const Node& node) {
 void settle_start_task(Turn& turn, Node& node, const Hello& hello) {
   const StartTask& task = turn.state.pool_of(node).record.start_task;
   NodeStart& start = node.record.start;
-  const std::string life = hello.boot + "/" + hello.instance;
+  const std::string boot_id = hello.boot + "/" + hello.instance;
   const WorkKey key = run_of(node);
   for (const ProcessEnded& ended : hello.ended)
     if (is_start_task(ended.key)) on_start_task_ended(turn, node, ended);
   for (const ProcessStarted& running : hello.running)  // of an earlier boot, or no longer wanted
     if (is_start_task(running.key) && (running.key != key || start.state != NodeStart::State::running))
       orders_to(turn, node).stop.push_back({running.key, Duration(0), {}, {}});
-  if (start.life != life) {
-    start.life = life;
+  if (start.boot_id != boot_id) {
+    start.boot_id = boot_id;
     start.tries = 0;
     start.state = task.empty() ? NodeStart::State::none : NodeStart::State::waiting;
   }

@@ -49,7 +49,7 @@ enum class Verb : std::uint8_t {
   use,      // a prediction, an attached session, a metric written to a run
   expose,   // a datastore over a folder or an account of its own
   connect,  // as a node
-  probe,    // a sign of life
+  probe,    // whether it answers
   stop,     // the service
 };
 std::string_view to_string(Verb verb);

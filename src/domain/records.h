@@ -21,7 +21,7 @@ struct NodeStart {
   State state = State::none;
   std::uint32_t attempt = 0;  // of all made on this node; also names its folder
   std::uint32_t tries = 0;    // since the node booted or was reset
-  std::string life;           // the boot it ran in
+  std::string boot_id;        // the boot it ran in
   std::optional<int> exit_code;
   std::string detail;      // in plain words
   std::string last_lines;  // of its output, where it failed
@@ -44,10 +44,11 @@ struct NodeRecord {
   std::string workspace = "default";
   std::string pool;
   std::string name;
-  std::string address;   // where the processes of this node can be reached by those of others
-  std::string instance;  // which life of the node's folder; another one knows nothing of the old processes
-  std::string host;      // host name of the machine
-  bool local = false;    // brought up by the local provisioner of this service
+  std::string address;  // where the processes of this node can be reached by those of others
+  std::string
+      instance;        // which instance of the node's folder; another one knows nothing of the old processes
+  std::string host;    // host name of the machine
+  bool local = false;  // brought up by the local provisioner of this service
   bool shares_storage = false;  // sees the service's data folder, so its files are read directly
   Resources total;
   std::vector<std::uint32_t>

@@ -31,7 +31,7 @@ using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using SigningRequest = std::unique_ptr<X509_REQ, Freed<X509_REQ_free>>;
 
 constexpr long day = 24 * 60 * 60;
-constexpr Duration authority_life = std::chrono::hours(24) * 3652;
+constexpr Duration authority_lifetime = std::chrono::hours(24) * 3652;
 // Clocks of machines differ.
 constexpr long backdated_max_s = 60 * 60;
 
@@ -100,7 +100,7 @@ bool add_extension(X509* certificate, X509* issuer, int id, const std::string& v
 struct Wanted {
   std::string name;
   EVP_PKEY* key = nullptr;
-  Duration life{};
+  Duration lifetime{};
   std::vector<std::pair<int, std::string>> extensions;
 };
 
@@ -112,8 +112,8 @@ Result<Certificate> make_certificate(const Wanted& wanted, X509* issuer, EVP_PKE
   serial[0] &= 0x7f;
   const std::unique_ptr<BIGNUM, Freed<BN_free>> number(BN_bin2bn(serial, sizeof serial, nullptr));
   X509_NAME* subject = X509_get_subject_name(made.get());
-  const long life_s = std::chrono::duration_cast<std::chrono::seconds>(wanted.life).count();
-  const long backdated_s = life_s > 0 ? std::min(backdated_max_s, life_s / 10) : backdated_max_s;
+  const long lifetime_s = std::chrono::duration_cast<std::chrono::seconds>(wanted.lifetime).count();
+  const long backdated_s = lifetime_s > 0 ? std::min(backdated_max_s, lifetime_s / 10) : backdated_max_s;
   bool good =
       number && BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(made.get())) != nullptr &&
       X509_set_version(made.get(), X509_VERSION_3) == 1 &&
@@ -122,7 +122,7 @@ Result<Certificate> make_certificate(const Wanted& wanted, X509* issuer, EVP_PKE
                                  0) == 1 &&
       X509_set_issuer_name(made.get(), issuer != nullptr ? X509_get_subject_name(issuer) : subject) == 1 &&
       X509_gmtime_adj(X509_getm_notBefore(made.get()), -backdated_s) != nullptr &&
-      X509_time_adj_ex(X509_getm_notAfter(made.get()), static_cast<int>(life_s / day), life_s % day,
+      X509_time_adj_ex(X509_getm_notAfter(made.get()), static_cast<int>(lifetime_s / day), lifetime_s % day,
                        nullptr) != nullptr &&
       X509_set_pubkey(made.get(), wanted.key) == 1;
   for (const auto& [id, value] : wanted.extensions)
@@ -179,7 +179,7 @@ Result<CertifiedKey> make_authority(const std::string& name) {
   if (!key) return fail(key.error());
   auto made = make_certificate({name,
                                 key->get(),
-                                authority_life,
+                                authority_lifetime,
                                 {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
                                  {NID_key_usage, "critical,keyCertSign,cRLSign"},
                                  {NID_subject_key_identifier, "hash"}}},
@@ -191,7 +191,7 @@ Result<CertifiedKey> make_authority(const std::string& name) {
 }
 
 Result<CertifiedKey> issue_server(const CertifiedKey& authority, const std::vector<std::string>& hosts,
-                                  Duration life) {
+                                  Duration lifetime) {
   auto issuer = parse_certificate(authority.certificate, false);
   if (!issuer) return fail(issuer.error());
   auto issuer_key = read_key(authority.key);
@@ -203,7 +203,7 @@ Result<CertifiedKey> issue_server(const CertifiedKey& authority, const std::vect
     names += (names.empty() ? "" : ",") + std::string(is_ip_address(host) ? "IP:" : "DNS:") + host;
   auto made = make_certificate({"slipway",
                                 key->get(),
-                                life,
+                                lifetime,
                                 {{NID_basic_constraints, "critical,CA:FALSE"},
                                  {NID_key_usage, "critical,digitalSignature"},
                                  {NID_ext_key_usage, "serverAuth"},
@@ -236,7 +236,7 @@ Result<std::string> make_certificate_request(const std::string& key) {
 }
 
 Result<std::string> sign_client(const CertifiedKey& authority, const std::string& request,
-                                const std::string& name, Duration life) {
+                                const std::string& name, Duration lifetime) {
   auto issuer = parse_certificate(authority.certificate, false);
   if (!issuer) return fail(issuer.error());
   auto issuer_key = read_key(authority.key);
@@ -248,7 +248,7 @@ Result<std::string> sign_client(const CertifiedKey& authority, const std::string
     return crypto_failed("the certificate request is not signed by its key");
   auto made = make_certificate({name,
                                 key,
-                                life,
+                                lifetime,
                                 {{NID_basic_constraints, "critical,CA:FALSE"},
                                  {NID_key_usage, "critical,digitalSignature"},
                                  {NID_ext_key_usage, "clientAuth"},

@@ -20,14 +20,14 @@ struct CertifiedKey {
 Result<CertifiedKey> make_authority(const std::string& name);
 // For a server that is reached by these names and addresses.
 Result<CertifiedKey> issue_server(const CertifiedKey& authority, const std::vector<std::string>& hosts,
-                                  Duration life);
+                                  Duration lifetime);
 
 Result<std::string> make_key();
 // Asks for a certificate for this key; who signs decides the name.
 Result<std::string> make_certificate_request(const std::string& key);
 // For a client; the request proves that the asker has the key.
 Result<std::string> sign_client(const CertifiedKey& authority, const std::string& request,
-                                const std::string& name, Duration life);
+                                const std::string& name, Duration lifetime);
 
 struct CertificateFacts {
   std::string name;  // the common name of its subject
@@ -39,7 +39,7 @@ struct CertificateFacts {
 // Of the first certificate in the text, or of the last: the issuer that a server sends along.
 Result<CertificateFacts> read_certificate(std::string_view pem, bool last = false);
 
-// Past two thirds of its life; also where it cannot be read.
+// Past two thirds of its lifetime; also where it cannot be read.
 bool should_renew(std::string_view pem, TimePoint now);
 
 }  // namespace slipway::net

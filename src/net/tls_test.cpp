@@ -13,12 +13,13 @@ namespace {
 
 // An authority and a server's certificate from it, in files.
 struct Files {
-  explicit Files(Duration life = 24h, const std::vector<std::string>& hosts = {"127.0.0.1"})
+  explicit Files(Duration lifetime = 24h, const std::vector<std::string>& hosts = {"127.0.0.1"})
       : authority(make_authority("test").value()) {
-    issue(authority, life, hosts);
+    issue(authority, lifetime, hosts);
   }
-  void issue(const CertifiedKey& from, Duration life, const std::vector<std::string>& hosts = {"127.0.0.1"}) {
-    const CertifiedKey made = issue_server(from, hosts, life).value();
+  void issue(const CertifiedKey& from, Duration lifetime,
+             const std::vector<std::string>& hosts = {"127.0.0.1"}) {
+    const CertifiedKey made = issue_server(from, hosts, lifetime).value();
     EXPECT_TRUE(write_file(options().certificate_file, made.certificate, 0600));
     EXPECT_TRUE(write_file(options().key_file, made.key, 0600));
   }
@@ -146,15 +147,15 @@ TEST(Tls, AClientsCertificateIsItsName) {
     exchange->send(text("peer " + exchange->request().peer_name));
   });
   int made = 0;
-  const auto with = [&](const CertifiedKey& authority, Duration life) {
+  const auto with = [&](const CertifiedKey& authority, Duration lifetime) {
     const std::string key = make_key().value();
     Url url = server.url();
     url.certificate_file = files.folder.path + "/node" + std::to_string(++made);
     url.key_file = url.certificate_file + ".key";
     EXPECT_TRUE(write_file(url.key_file, key));
-    EXPECT_TRUE(
-        write_file(url.certificate_file,
-                   sign_client(authority, make_certificate_request(key).value(), "token_1", life).value()));
+    EXPECT_TRUE(write_file(
+        url.certificate_file,
+        sign_client(authority, make_certificate_request(key).value(), "token_1", lifetime).value()));
     return url;
   };
   EXPECT_EQ(Client(server.url()).request("GET", "/")->body, "peer ");

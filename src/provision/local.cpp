@@ -57,7 +57,7 @@ void LocalProvisioner::want(const std::vector<NodeRecord>& nodes) {
   if (first) adopt_strays();
 }
 
-// Nodes of an earlier life that are still about but no longer wanted: they are told so when they dial.
+// Nodes of an earlier run that still exist but are no longer wanted: the service says so when they connect.
 void LocalProvisioner::adopt_strays() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(options_.data + "/nodes", error)) {

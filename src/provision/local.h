@@ -1,7 +1,7 @@
 #pragma once
 // The local provisioner: keeps an agent process up for each node this machine should have.
 //
-// Agents are not bound to the service's life. Those found running are adopted (their lock names their pid),
+// Agents outlive the service. Those found running are adopted (their lock names their pid),
 // those that end are started again, those no longer wanted are kept up just until the service has told them
 // to end what they run and quit.
 //

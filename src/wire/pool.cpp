@@ -121,7 +121,7 @@ Json node_settings_json(const NodeRecord& node) {
                           {"last_lines", to_utf8(start.last_lines)},
                           {"began_at", format_time(start.began_at)},
                           {"ended_at", maybe_time(start.ended_at)},
-                          {"life", start.life}};
+                          {"life", start.boot_id}};
   return json;
 }
 
@@ -418,7 +418,7 @@ Result<void> parse_node_settings(std::string_view json, NodeRecord& node) {
     node.start.last_lines = start.text("last_lines");
     node.start.began_at = read_time(start, "began_at");
     node.start.ended_at = read_maybe_time(start, "ended_at");
-    node.start.life = start.text("life");
+    node.start.boot_id = start.text("life");
   });
   if (const Value* steps = reader.value("steps"))
     for (const Value& item : steps->items) {

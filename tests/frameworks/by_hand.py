@@ -4,7 +4,7 @@
     tests/frameworks/by_hand.py examples/toolkits/torch-ddp.yaml
     tests/frameworks/by_hand.py examples/toolkits/tensorflow-ps.yaml --python tensorflow --kill worker/1 --when 'step [4-9]..' -- --sync_replicas
 
-For working on an example's script; the tests run through Slipway. A gang lives and dies as one here too: where one process
+For working on an example's script; the tests run through Slipway. A gang ends as one here too: where one process
 ends badly the rest are ended, and while there are retries all start again with the same checkpoints. Needs python3-yaml.
 """
 

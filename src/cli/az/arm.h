@@ -1,6 +1,6 @@
 #pragma once
 // Batch AI's REST API as its commands use it: paths, paging, operations that take a while, and where a
-// resource lives when the command line does not say. Included in .cpp files only.
+// resource is when the command line does not say. Included in .cpp files only.
 #include <string>
 #include <utility>
 #include <vector>

@@ -6,7 +6,7 @@
 
 namespace slipway::cli {
 
-class InterruptMessage {  // in force while it lives; one at a time
+class InterruptMessage {  // in force while it exists; one at a time
  public:
   explicit InterruptMessage(const std::string& text, int exit_code = ExitCode::interrupted);
   InterruptMessage(const InterruptMessage&) = delete;

@@ -7,7 +7,7 @@ namespace slipway::cli {
 // SLIPWAY_PAGER, else PAGER, else less where it is installed; empty: none is wanted or there.
 std::string pager_command();
 
-// While it lives, what is written to standard output goes to the pager; its destructor waits until the user
+// While it exists, what is written to standard output goes to the pager; its destructor waits until the user
 // has left it. A pager that is left early is no error: the rest is not read by anybody.
 class Pager {
  public:
