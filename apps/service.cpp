@@ -190,7 +190,7 @@ class Service {
  public:
   explicit Service(const cli::UpOptions& options) : options_(options), effects_(loop_, clock_) {}
 
-  // `ready` is told the address once requests are answered.
+  // `ready` gets the address once requests are answered.
   Result<void> run(const std::function<void(const std::string& url)>& ready) {
     return prepare_folder()
         .and_then([&] { return open_store(); })

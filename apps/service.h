@@ -1,5 +1,5 @@
 #pragma once
-// `slipway up`: builds the service out of its parts and runs it until it is told to stop.
+// `slipway up`: builds the service out of its parts and runs it until it is stopped.
 #include "cli/cli.h"
 
 namespace slipway {

@@ -92,7 +92,7 @@ Result<void> ServiceTls::take_authority() {
   }
   if (certificate && !key)
     return fail(ErrorCode::conflict, fmt::format("{}.crt is there and its key is not", base),
-                "put the key back, or delete the folder: clients then have to be told a new fingerprint");
+                "put the key back, or delete the folder: clients then need the new fingerprint");
   auto made = net::make_authority("slipway authority");
   if (!made) return fail(made.error());
   authority_ = std::move(*made);

@@ -1,5 +1,5 @@
 #pragma once
-// A service that says what a test tells it to, and real agents that dial it.
+// A service that sends what a test gives it, and real agents that connect to it.
 #include <spawn.h>
 #include <sys/wait.h>
 

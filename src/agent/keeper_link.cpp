@@ -106,7 +106,7 @@ void KeeperLink::flush() {
   while (socket_ && !out_.empty()) {
     const ssize_t put = ::send(socket_.get(), out_.data(), out_.size(), MSG_NOSIGNAL);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) break;  // full; or broken, which reading tells
+    if (put < 0) break;  // full; or broken, which the next read reports
     out_.erase(0, static_cast<std::size_t>(put));
   }
   if (!socket_ || std::exchange(is_writing_, !out_.empty()) == !out_.empty()) return;

@@ -61,8 +61,8 @@ class KeeperLink {
   std::shared_ptr<net::Loop::Timer> retry_timer_;
   std::shared_ptr<net::Loop::Timer> list_timer_;  // until the list has come
 
-  // The loop tells when something can be read; an epoll of our own, itself readable when the socket has work
-  // for us, reports writing too.
+  // The loop reports when something can be read; an epoll of our own, itself readable when the socket has
+  // work for us, reports writing too.
   Fd socket_;
   Fd epoll_;
   std::shared_ptr<net::Loop::Watch> watch_;

@@ -7,7 +7,7 @@ namespace slipway::api {
 namespace {
 
 constexpr std::string_view folder = "checkpoint";
-constexpr std::size_t looked_at = 1'000;  // of its files, to tell when it changed
+constexpr std::size_t looked_at = 1'000;  // of its files, to find when it changed
 
 // The path below the folder; nothing where it is not in it.
 std::optional<std::string> path_inside(std::string_view path) {

@@ -116,7 +116,7 @@ void Api::add_datastore_routes() {
           [](const DatastoreRecord& datastore) { return json(200, wire::format(datastore)); });
     };
     if (request->path.empty()) return put();
-    // Before the folder is looked at: whether it is there is nothing to tell those who may not expose one.
+    // Before the folder is looked at: those who may not expose one do not learn whether it is there.
     if (auto may =
             control::permit(call.caller, {Object::datastore, Verb::expose}, "datastore " + request->name, {});
         !may)

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 Result<fs::path> real_path(const std::string& path) {
   std::error_code error;
   fs::path real = fs::weakly_canonical(path, error);
-  if (error) return fail(system_error("cannot tell where " + path + " is", error.value()));
+  if (error) return fail(system_error("cannot find out where " + path + " is", error.value()));
   if (!real.has_filename() && real.has_relative_path()) real = real.parent_path();  // a slash at its end
   return real;
 }

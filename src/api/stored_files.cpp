@@ -113,7 +113,7 @@ Result<Fd> StoredFiles::root() const {
   if (root && check_) {
     std::error_code error;
     const auto real = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", root.get()), error);
-    if (error) return fail(system_error("cannot tell where " + folder_ + " is", error.value()));
+    if (error) return fail(system_error("cannot find out where " + folder_ + " is", error.value()));
     if (auto checked = check_(real.string()); !checked) return fail(checked.error());
   }
   if (root) return root;

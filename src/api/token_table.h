@@ -1,6 +1,6 @@
 #pragma once
-// The tokens as requests ask for them: by the hash of their secret. On the network's thread; told of changes
-// after each turn of the control loop that made some.
+// The tokens as requests ask for them: by the hash of their secret. On the network's thread; notified of
+// changes after each turn of the control loop that made some.
 #include <string>
 #include <string_view>
 #include <unordered_map>

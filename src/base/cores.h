@@ -14,7 +14,7 @@ namespace slipway {
 
 using CoreList = std::vector<int>;  // numbers of the kernel
 
-// Those this process may use, ascending; empty where they cannot be told.
+// Those this process may use, ascending; empty where they are not known.
 CoreList usable_cores();
 
 // In a node's folder: those that the local provisioner chose for it.

@@ -50,7 +50,7 @@ class Sealer {
     Key master;
     Key sealing;
     Key signing;
-    std::string id;  // of the master, told beside what is sealed
+    std::string id;  // of the master, stored beside what is sealed
   };
   explicit Sealer(const std::vector<Key>& masters);
   static Result<std::vector<Key>> read(const std::string& key_file);

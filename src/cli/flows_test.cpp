@@ -149,7 +149,7 @@ TEST(Run, InterruptedLogStreamIsResumed) {
 }
 
 // A command line in a process of its own, because Ctrl-C ends it. Made before the service's thread starts,
-// and told the words through a pipe.
+// and passed the words through a pipe.
 class OtherProcess {
  public:
   OtherProcess() {

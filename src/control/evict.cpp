@@ -1,5 +1,5 @@
 // Eviction: a node is taken away, by hand, by a rule, or because a dedicated pool claims its cores. What runs
-// there is told, has until the deadline to save itself, and goes back to the queue.
+// there is notified, has until the deadline to save itself, and goes back to the queue.
 #include <fmt/format.h>
 
 #include <algorithm>

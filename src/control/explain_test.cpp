@@ -1,4 +1,4 @@
-// Why a task waits, what waits in a pool, and that both are told from a copy.
+// Why a task waits, what waits in a pool, and that a copy is enough for both.
 #include "control/explain.h"
 
 #include <gtest/gtest.h>
@@ -110,8 +110,7 @@ TEST(Queue, IsInOrderWithAReasonEach) {
 
 TEST(Queue, AnUnknownPoolIsAnErrorAndNoPoolsAreNone) {
   Busy busy;
-  const auto unknown =
-      list_queue(copy_live(busy.turn, {.workspace = "default", .pool = "x"}), "x", 9);
+  const auto unknown = list_queue(copy_live(busy.turn, {.workspace = "default", .pool = "x"}), "x", 9);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::not_found);
   EXPECT_TRUE(list_queue(copy_live(busy.turn, {.workspace = "other"}), "", 9)->empty());

@@ -121,7 +121,7 @@ void on_start_timeout(Turn& turn, Attempt& attempt) {
     const bool ready = attempt.members[process.node].phase != MemberPhase::preparing;
     late.push_back(fmt::format("{} on {} ({})", process.name.empty() ? "it" : describe_process(process.name),
                                attempt.record.nodes[process.node].name,
-                               attempt.record.is_launched ? "was told to start"
+                               attempt.record.is_launched ? "was ordered to start"
                                : ready                    ? "was ready"
                                                           : "never got ready"));
   }

@@ -2,10 +2,10 @@
 // The thread that owns the controller. Others post to it; it takes everything that waits as one turn, saves
 // once, and then answers.
 //
-// When saving fails (a full disk), the turn's callers are told, the controller is loaded anew from the store,
-// every node's session is cut (agents connect again and report what they know), and until a small write
-// succeeds the store is read-only: new work is refused while reads continue, and heartbeats of nodes are
-// acknowledged (read_only.h). It is the same path as after a crash.
+// When saving fails (a full disk), the turn's callers get an error, the controller is loaded anew from the
+// store, every node's session is cut (agents connect again and report what they know), and until a small
+// write succeeds the store is read-only: new work is refused while reads continue, and heartbeats of nodes
+// are acknowledged (read_only.h). It is the same path as after a crash.
 //
 // The inbox is bounded for every kind of message:
 //   changes    10,000 wait at most; further ones are refused, to be tried again (HTTP 503 with Retry-After)

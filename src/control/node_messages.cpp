@@ -51,8 +51,8 @@ static void dismiss(Turn& turn, SessionId session, const Hello& hello) {
   turn.effects.outputs.messages.emplace_back(session, std::move(orders));
 }
 
-// What a node was told was written down before. So turns are lost, and with them perhaps jobs that people
-// were told are safe: nothing is saved, and no process is stopped for being unknown, until somebody says that
+// What a node was sent was saved before. So turns are lost, and with them perhaps jobs that people
+// were promised: nothing is saved, and no process is stopped for being unknown, until somebody says that
 // it may.
 static bool knows_more(Turn& turn, const Hello& hello) {
   const SavedTurn& saved = turn.state.saved;
@@ -62,7 +62,7 @@ static bool knows_more(Turn& turn, const Hello& hello) {
     return false;
   turn.effects.store_problem =
       Error{ErrorCode::conflict,
-            fmt::format("the database ends with turn {}, but node {} was told of turn {}: {} turns are lost",
+            fmt::format("the database ends with turn {}, but node {} has seen turn {}: {} turns are lost",
                         saved.number, hello.name, hello.seen.number, hello.seen.number - saved.number),
             "slipway down --keep-running; then restore a backup that has them (slipway restore FILE), or go "
             "on without "

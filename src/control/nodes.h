@@ -36,8 +36,8 @@ std::vector<NodeView> list_nodes(const State& state, const Caller& caller, const
 // Why granted cores are not enforced on the node; empty: they are.
 std::string cores_off_reason(const PoolRecord& pool, const NodeRecord& node);
 NodeView node_view(const State& state, const Node& node);
-// Once nothing runs any more, the agents of this machine are told to go. One that is just dialling is waited
-// for: it may still have processes to end.
+// Once nothing runs any more, the agents of this machine are ordered to quit. One that is just dialling is
+// waited for: it may still have processes to end.
 void quit_if_stopped(Turn& turn);
 
 }  // namespace slipway::control

@@ -16,7 +16,7 @@ struct Outputs {
   std::vector<TokenRecord> tokens;                        // made or changed
   std::vector<std::string> tokens_removed;                // their ids: what they opened is closed
   std::vector<EventRecord> events;                        // for those who watch
-  std::vector<std::string> folders_removed;  // to delete, under the data folder; told by folder_is_removed()
+  std::vector<std::string> folders_removed;  // to delete, under the data folder; files_removed() reports it
   std::vector<std::pair<std::string, JobId>> jobs_ended;  // by workspace: none of their tasks runs any more
   bool local_nodes_changed = false;                       // ask local_nodes() again
   std::vector<std::pair<std::string, std::string>>

@@ -1,6 +1,6 @@
 #pragma once
-// Proof that the service itself told a node of a turn: a node that makes numbers up cannot make the service
-// believe that it has lost turns.
+// Proof that the service itself sent a node the number of a turn: a node that makes numbers up cannot make
+// the service believe that it has lost turns.
 #include <cstdint>
 #include <string>
 

@@ -1,4 +1,4 @@
-// What a node was told is held against a service that does not know it any more.
+// A service that does not know a turn a node has seen has lost turns.
 #include <gtest/gtest.h>
 
 #include "control/testing.h"
@@ -15,13 +15,13 @@ TEST(Turns, ANodeThatWasToldOfALaterTurnStopsTheTurn) {
   };
   const std::string key = "secret";
   const Row rows[] = {
-      {"it was told of a turn that is gone", {"s", 12, turn_proof(key, 12)}, true},
+      {"it has seen a turn that is gone", {"s", 12, turn_proof(key, 12)}, true},
       {"it knows the last one", {"s", 10, turn_proof(key, 10)}, false},
       {"it knows an earlier one", {"s", 9, turn_proof(key, 9)}, false},
       {"it makes one up", {"s", 1'000'000, turn_proof("guessed", 1'000'000)}, false},
       {"it repeats another's proof", {"s", 13, turn_proof(key, 12)}, false},
       {"it was of another service", {"t", 12, turn_proof(key, 12)}, false},
-      {"it was told nothing", {}, false},
+      {"it has seen none", {}, false},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.rule);

@@ -50,7 +50,7 @@ Tags own_tags(const Tags& tags);  // without the reserved ones
 // A string runs under /bin/sh -c; a list runs as it is.
 using Command = std::variant<std::string, std::vector<std::string>>;
 
-// What the processes of a gang speak, so what they are told of each other and how they end.
+// What the processes of a gang speak, so what they get to know of each other and how they end.
 // ssh: one process on the first node, which may start others on the rest by `ssh HOST COMMAND`.
 enum class Toolkit : std::uint8_t { none, tensorflow, horovod, mpi, torch, jax, hostfile, ssh };
 std::string_view to_string(Toolkit toolkit);
@@ -108,7 +108,7 @@ struct TaskSpec {
   std::optional<std::uint32_t> count;  // an array: tasks name[0] … name[count-1]
   std::uint32_t nodes = 1;             // 0 with roles: as few as hold them
   std::uint32_t nodes_min = 0;         // above 0: elastic, from this many up to `nodes`
-  bool framework_elastic = false;      // nodes come and go within an attempt; its framework is told
+  bool framework_elastic = false;      // nodes come and go within an attempt; its framework is notified
   std::uint32_t processes_per_node = 1;
   Toolkit toolkit = Toolkit::none;
   std::vector<RoleSpec> roles;

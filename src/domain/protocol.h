@@ -27,7 +27,7 @@ enum class ProcessEndKind : std::uint8_t {
   signalled,
   start_failed,  // never ran: detail says why
   lost,          // the keeper that watched it died; its tree was ended
-  not_started,   // told to stop before it ran
+  not_started,   // stopped before it ran
 };
 std::string_view to_string(ProcessEndKind kind);
 std::optional<ProcessEndKind> parse_process_end_kind(std::string_view text);
@@ -180,12 +180,12 @@ struct StopOrder {
 inline constexpr const char* node_key_header = "Slipway-Node-Key";
 inline constexpr std::size_t node_key_size_min = 32;
 
-// How far a service has written things down. A service that has saved less than a node was told of has lost
+// How far a service has saved. One that has saved less than a node has seen has lost
 // turns.
 struct SavedTurn {
   std::string service;       // its random id; empty: not known
   std::uint64_t number = 0;  // of the last turn that was saved; it only grows
-  std::string proof;         // that the service told this number: see control/turn_proof.h
+  std::string proof;         // that the service sent this number: see control/turn_proof.h
   friend bool operator==(const SavedTurn&, const SavedTurn&) = default;
 };
 
@@ -210,7 +210,7 @@ struct Hello {
   std::vector<ProcessStarted> running;
   std::vector<ProcessEnded> ended;  // not yet acknowledged by forget
   std::vector<Prepared> prepared;   // not yet started
-  SavedTurn seen;                   // the last turn of a service that it was told of
+  SavedTurn seen;                   // the last turn of a service that it has seen
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 

@@ -60,7 +60,7 @@ TEST(Snapshot, LinksStayInside) {
       {"to each other",
        {{link("a", "b/x"), link("b", "a/y")}},
        "the link 'b' to 'a/y' leads in a circle or through more than 40 links"},
-      // The system is told what stands before the zero byte.
+      // The system sees only what is before the zero byte.
       {"not what it seems", {{link("l", "..\0x"s)}}, "the link 'l' has a target that no link can have"},
       {"too long", {{link("l", std::string(4096, 'x'))}}, "the link 'l' has a target that no link can have"},
       {"too long together",

@@ -11,9 +11,9 @@ enum class JobState : std::uint8_t { queued, running, stopping, succeeded, faile
 enum class TaskState : std::uint8_t {
   waiting,   // for the tasks it depends on
   queued,    // for a place, or for its next try
-  starting,  // placed; its nodes have been told
+  starting,  // placed; its nodes have orders
   running,
-  stopping,  // told to end
+  stopping,  // ordered to stop
   succeeded,
   failed,
   cancelled,
@@ -29,7 +29,7 @@ enum class NodeState : std::uint8_t {
   lost,
   gone,
   starting,     // its start task runs
-  evicted,      // told to leave; what runs there has until the deadline
+  evicted,      // ordered to leave; what runs there has until the deadline
   start_failed  // its start task failed: it takes no work until reset
 };
 

@@ -265,7 +265,7 @@ bool CgroupPool::is_empty(int number) const {
   const Slot& slot = slots_.at(static_cast<std::size_t>(number));
   if (control_number(read_again(slot.events), "populated") == 0) return true;
   // A process that has ended counts until the kernel has put it away, some microseconds after its parent is
-  // told. It is in no list any more and can start nothing.
+  // known. It is in no list any more and can start nothing.
   const std::string folder = slot_folder(number, slot);
   if (!group_processes(folder).empty()) return false;
   const Result<std::string> stat = read_file(folder + "/cgroup.stat");

@@ -1,6 +1,6 @@
 #pragma once
 // Cgroups of a keeper: one reusable group per process that runs at the same time, so that starting a task
-// makes no group. A v2 group tells exactly which processes belong to a tree and ends them at one stroke; a
+// makes no group. A v2 group knows exactly which processes belong to a tree and ends them at one stroke; a
 // memory limit is set in it, or in a v1 memory group where the machine has that controller there. Cores are
 // limited in it too (cpu.max), but in no v1 group: entering one takes a lock of the whole machine at every
 // start. A group keeps its limits for its next process, which mostly has the same: then nothing is written.

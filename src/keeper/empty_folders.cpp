@@ -72,7 +72,7 @@ bool is_same(const ChangeStamp& one, const ChangeStamp& other) {
          one.changed.tv_nsec == other.changed.tv_nsec;
 }
 
-// What one call tells of a name in a folder.
+// What one call finds of a name in a folder.
 bool stamp_of(int folder, const std::string& name, mode_t type, unsigned mode, uid_t user, dev_t device,
               std::vector<ChangeStamp>& stamps) {
   struct stat status {};
@@ -100,7 +100,7 @@ bool has_attributes(const std::string& path) {
          (status.stx_attributes & fixed) != 0;
 }
 
-// Whether every change of a file or folder shows in its change time: those that other machines write tell it
+// Whether every change of a file or folder shows in its change time: those that other machines write show it
 // late, and some keep whole seconds only.
 bool tells_changes(int folder) {
   struct statfs about {};

@@ -2,7 +2,7 @@
 // What a keeper must not forget when it is killed: which processes it was about to start, how they ended, and
 // what agents have to do for them.
 //
-// Written without fsync: what cuts the power ends the processes too, which the boot id in the header tells.
+// Written without fsync: what cuts the power ends the processes too, which the boot id in the header shows.
 // Records are appended, each with a checksum; a torn last one is as if it had not been written. What the
 // agent asked to forget is dropped when the file is next written anew.
 #include <cstdint>

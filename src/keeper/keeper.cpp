@@ -149,7 +149,7 @@ class KeeperLoop {
       if (got < 0 && errno == EAGAIN) break;
       if (got > 0) in_.append(buffer, static_cast<std::size_t>(got));
       is_open = got > 0;
-      more = got == static_cast<ssize_t>(read_size);  // else there was no more, or epoll tells again
+      more = got == static_cast<ssize_t>(read_size);  // else there was no more, or epoll reports it again
       if (!apply_frames()) is_open = false;
     }
     if (!is_open) drop_agent();

@@ -41,7 +41,7 @@ class TemporaryFolder {
   std::string path;
 };
 
-// Waits for a condition that nothing tells us of; false after half a minute.
+// Waits for a condition that nothing reports; false after half a minute.
 inline bool eventually(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!condition()) {

@@ -61,7 +61,7 @@ TEST_P(KeeperFolders, OfATaskThatWroteNothingIsReused) {
   EXPECT_FALSE(fs::exists(task(3)));
   keeper.send(QuitRequest{});
   EXPECT_EQ(keeper.wait(), 0);
-  EXPECT_FALSE(fs::exists(keeper.folder + "/empty")) << "a keeper that is told to quit leaves none";
+  EXPECT_FALSE(fs::exists(keeper.folder + "/empty")) << "a keeper that quits leaves none";
 }
 
 TEST_P(KeeperFolders, AFailedTaskKeepsIts) {

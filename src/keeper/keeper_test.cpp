@@ -502,7 +502,7 @@ TEST(KeeperMemory, LimitIsEnforcedOrSaid) {
   keeper.send(modest);
   keeper.started();
   EXPECT_EQ(keeper.ended().detail, "") << "killed by somebody else";
-  // Its shell ends well all the same: nothing else would tell.
+  // Its shell ends well all the same: nothing else would show it.
   StartRequest parent = keeper.script(3, "(x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done) & wait; exit 0");
   parent.processes[0].resources.memory = 32 << 20;
   keeper.send(parent);

@@ -181,7 +181,7 @@ ProcessList Processes::list() {
   list.cpu_limit_reason = cgroups_.cpu_limit_reason();
   if (!cgroups_.can_limit_cpu())
     list.cpu_limit_reason += has_cores_ ? "; a process that was granted less than one core is not limited"
-                                        : "; the cores of this machine cannot be told";
+                                        : "; the cores of this machine are not known";
   for (const auto& [serial, process] : running_)
     list.running.push_back(
         {{process.key, process.rank, process.end ? 0 : process.pid, process.started_at}, process.resources});

@@ -130,7 +130,7 @@ std::string describe_execute(const NewChild& child) {
   return what;
 }
 
-// Of one that has ended and was not reaped. Where that cannot be told, it counts as having done so.
+// Of one that has ended and was not reaped. Where that is not known, it counts as having done so.
 bool has_executed(pid_t pid) {
   constexpr unsigned long forked_only = 0x40;  // PF_FORKNOEXEC, of the kernel's task flags
   const Result<std::string> stat = read_file(fmt::format("/proc/{}/stat", pid));

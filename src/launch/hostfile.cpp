@@ -1,4 +1,4 @@
-// A host file and DeepSpeed's variables, for frameworks that are told no more than who the hosts are.
+// A host file and DeepSpeed's variables, for frameworks that need no more than the list of hosts.
 #include "launch/toolkits.h"
 
 namespace slipway::launch {

@@ -146,7 +146,7 @@ std::string log_name(const TaskSpec& task, const Member& member, std::uint32_t r
   return members > 1 || task.logs_numbered ? fmt::format("-{}", rank) : "";
 }
 
-// Frameworks start as many threads as the machine has cores unless they are told otherwise.
+// Frameworks start as many threads as the machine has cores unless they are given a number.
 std::string threads(const TaskSpec& task, const Member& member) {
   const std::uint32_t sharing = has_launcher(task) ? task.processes_per_node : 1;
   return std::to_string(std::max<Millicores>(1, member.resources.cores / sharing / 1000));
@@ -245,7 +245,7 @@ struct Launcher {  // what is the same for all processes of the attempt
                     {"role", member.role},
                     {"gpus", std::to_string(node.all_gpus.size())}}};
     process.listens = row.listens(gang, rank);
-    row.tell(gang, rank, environment, words.of_process);
+    row.add(gang, rank, environment, words.of_process);
     for (const auto& [name, value] : task.process_environment) environment[name] = fill_in(value, words);
     process.argv = viewed(task.mount_root,
                           row.wrap(gang, rank, contained(task, arguments(command_of(task, member), words))));

@@ -23,7 +23,7 @@ struct PlacedNode {
   std::vector<std::uint32_t> gpus;      // indices given to this attempt
   std::vector<std::uint16_t> ports;     // those it found, as many as the order to prepare asked for
   std::string host;                     // name of its machine
-  bool has_left = false;                // the gang continues without it: nobody is told of it
+  bool has_left = false;                // the gang continues without it: the others do not learn of it
   std::vector<std::uint32_t> all_gpus;  // indices of those it has
   bool shares_storage = false;          // sees the service's data folder
   Duration lease{0};                    // of what it runs; 0: none
@@ -52,7 +52,7 @@ std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placeme
 // Likewise; after all have prepared, where that is needed.
 std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement);
 
-// What a node runs before it takes work; nobody else is told of it. `places`: the mounts of its pool.
+// What a node runs before it takes work; nobody else learns of it. `places`: the mounts of its pool.
 StartOrder start_task(const PoolRecord& pool, const StartTaskRun& run, const NodeRecord& node,
                       std::vector<View::Place> places);
 inline constexpr std::string_view start_task_file = "start-task";  // its script, in the attempt's folder

@@ -1,5 +1,5 @@
 #pragma once
-// What each toolkit's processes are told. One row each; toolkits.cpp chooses.
+// What the processes of each toolkit get. One row each; toolkits.cpp chooses.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,7 +35,7 @@ struct Row {
   // Of the ports of its node, those that the process with this rank will listen on.
   std::vector<std::uint16_t> (*listens)(const Gang& gang, std::uint32_t rank);
   // What the process with this rank finds in its environment and may use in its command.
-  void (*tell)(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words);
+  void (*add)(const Gang& gang, std::uint32_t rank, Environment& environment, Words& words);
   // The command as it is started, where the toolkit has a launcher of its own.
   std::vector<std::string> (*wrap)(const Gang& gang, std::uint32_t rank, std::vector<std::string> argv);
   // What every node finds in the attempt's folder; a `hostfile` becomes SLIPWAY_HOSTFILE.
@@ -65,7 +65,8 @@ void tell_master(const Gang& gang, Environment& environment, Words& words);
 // The host file: `host slots=n`, a line a node; hosts are called as `host` says.
 std::pair<std::string, std::string> host_file(const Gang& gang, std::string PlacedNode::*host);
 
-// Nodes of one machine have addresses of its loopback: frameworks that look for an interface must be told.
+// Nodes of one machine have addresses of its loopback: frameworks that look for an interface must be given
+// it.
 bool is_loopback(std::string_view address);
 
 }  // namespace slipway::launch

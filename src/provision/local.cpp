@@ -184,7 +184,7 @@ void LocalProvisioner::wait_until_gone(Duration limit, std::function<void()> don
   gone_ = std::move(done);
   gone_limit_ = loop_.after(limit, [this] {
     for (const auto& [key, agent] : agents_) {
-      if (agent.pid != 0) ::kill(agent.pid, SIGTERM);  // it could not be told in words
+      if (agent.pid != 0) ::kill(agent.pid, SIGTERM);  // it could not be sent a message
       if (agent.pid != 0) log::warning("agent.stays", {{"node", agent.node.name}, {"pid", agent.pid}});
     }
     if (auto last = std::exchange(gone_, nullptr)) last();

@@ -2,8 +2,8 @@
 // The local provisioner: keeps an agent process up for each node this machine should have.
 //
 // Agents outlive the service. Those found running are adopted (their lock names their pid),
-// those that end are started again, those no longer wanted are kept up just until the service has told them
-// to end what they run and quit.
+// those that end are started again, those no longer wanted are kept up just until the service has notified
+// them to end what they run and quit.
 //
 // The nodes of a machine divide its cores among them: each has a list of its own in its folder, which its
 // keeper reads. Lists overlap only where the nodes together have more cores than the machine.

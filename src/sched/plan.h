@@ -34,7 +34,7 @@ struct Reservation {
   PriorityKey key;
   std::vector<NodeId> nodes;  // reserved in the Capacity too
   TimePoint made_at{};
-  std::optional<TimePoint> starts_by;  // where the limits of what runs on its nodes tell
+  std::optional<TimePoint> starts_by;  // where the limits of what runs on its nodes say so
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
 

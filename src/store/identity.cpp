@@ -56,7 +56,7 @@ std::uint64_t highest_job(const fs::path& data) {
   std::uint64_t highest = 0;
   std::error_code error;
   for (const auto& workspace : fs::directory_iterator(data / "workspaces", error)) {
-    std::error_code ignored;  // what cannot be read tells nothing
+    std::error_code ignored;  // what cannot be read counts as missing
     for (const auto& job : fs::directory_iterator(workspace.path() / "jobs", ignored)) {
       const std::string name = job.path().filename().string();
       std::uint64_t number = 0;

@@ -143,7 +143,7 @@ Result<void> read_gang(FieldReader& reader, TaskSpec& task) {
     reader.problem(
         *reader.value("elastic"), fmt::format("elastic cannot be '{}'", elastic),
         "restart: the gang is started anew with the nodes there are; framework: torchrun or Horovod "
-        "is told of them");
+        "is notified of them");
   auto container = read_container(reader);
   if (!container) return fail(container.error());
   task.container = std::move(*container);

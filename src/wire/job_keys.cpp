@@ -76,7 +76,7 @@ const std::vector<JobMap>& job_maps() {
            {.name = "elastic",
             .type = word,
             .about = "With `nodes: {min, max}`: the gang is started anew with other nodes, or its framework "
-                     "is told.",
+                     "is notified.",
             .otherwise = "restart",
             .words = {"restart", "framework"}},
            {.name = "container", .type = KeyType::map, .about = "What to run in.", .inside = "container"},

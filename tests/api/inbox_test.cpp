@@ -74,7 +74,7 @@ TEST(Inbox, AFullOneRefusesChangesAndReadsToBeTriedAgain) {
   EXPECT_EQ(from_nodes, 100u);
 }
 
-// While the control thread is inside a long turn, what was saved is read, and told.
+// While the control thread is inside a long turn, what was saved is read and explained.
 TEST(Inbox, AJobThatHasEndedIsExplainedWithoutTheControlThread) {
   Service service;
   ASSERT_EQ(service.ask("POST", "/v1/pools", R"({"name":"p","nodes":0,"provisioner":"none"})").status, 201);

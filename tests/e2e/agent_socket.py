@@ -1,4 +1,4 @@
-"""An agent as far as its connection goes: it dials, says what it is told to and hears what is answered."""
+"""An agent as far as its connection goes: it dials, sends what it is given and records the answers."""
 
 import base64
 import json

@@ -44,7 +44,7 @@ class Documents(SlipwayCase):
             self.assertIn("README.zh-CN.md", file.readline())
 
     def test_what_is_compared(self):
-        """A form is as good as what it tells apart."""
+        """A form is as good as what it distinguishes."""
         same = [("job_7 ran 3.2 s at http://127.0.0.1:8470", "job_12  ran 1 min 4 s at http://127.0.0.1:40001"),
                 ("a\n…\nz", "a\nb\nc\nz"), ("x … z", "x y y z"), ("job_2 running: 0 of 1 tasks done\nend", "end")]
         other = [("job_1 job_1", "job_1 job_2"), ("a", "b"), ("a\nb", "a"), ("3 tasks", "4 tasks"), ("a\n…\nz", "a\nb"), ("failed", "failed: x")]

@@ -70,7 +70,7 @@ class Identity(SlipwayCase):
             with open(glob.glob(s.data + "/nodes/*/service.seen")[0]) as file:
                 return int(file.read().split()[3])
 
-        wait_until(lambda: seen() >= turn, what="the node was told of that turn")
+        wait_until(lambda: seen() >= turn, what="the node has seen that turn")
         s.kill_service()
         for path in [*self.database(s), s.data + "/service.mark"]:  # as a disk that forgot its last writes
             shutil.copy(os.path.join(kept, os.path.basename(path)), path)

@@ -204,7 +204,7 @@ class OnesOwn(SlipwayCase):
                 if by_signal:
                     os.kill(s.pid, signal.SIGHUP)
                 wait_until(lambda: certificate_of(port) != before, what=f"{name} is served")
-                # The command line of this machine, and its agents, are told the new fingerprint.
+                # The command line of this machine, and its agents, get the new fingerprint.
                 wait_until(lambda: s.run("job", "list").code == 0, what=f"{name} is pinned")
                 wait_until(lambda: asked[0] > done + 4)
             # What is broken takes nothing away.

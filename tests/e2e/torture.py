@@ -198,7 +198,7 @@ class Torture:
         self.store.start()
 
     def jump(self):
-        """The service is down while the clock is set; what runs on is not told."""
+        """The service is down while the clock is set; what continues is not notified."""
         hours = self.random.choice((-2, 2, 0))
         self.counts[f"clock jumped to {hours:+} h"] += 1
         self.s.kill_service()

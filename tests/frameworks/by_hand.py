@@ -27,7 +27,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def free_port():
-    """Free on every address: TensorFlow and PyTorch listen on all of them, whichever they are told."""
+    """Free on every address: TensorFlow and PyTorch listen on all of them, whichever they are given."""
     with socket.create_server(("", 0)) as probe:
         return probe.getsockname()[1]
 
@@ -41,7 +41,7 @@ class Process:
 
 
 def of_roles(task, hosts):
-    """TensorFlow: every process is told the whole cluster and its own place in it; an evaluator stands outside."""
+    """TensorFlow: every process gets the whole cluster and its own index in it; an evaluator stands outside."""
     placed = [(role, index) for role, about in task["roles"].items() for index in range(about.get("count", 1))]
     places = {}
     cluster = {}

@@ -1,4 +1,4 @@
-"""Nodes that come to and go from a gang while it runs: its framework is told, and the attempt continues."""
+"""Nodes that come to and go from a gang while it runs: its framework is notified, and the attempt continues."""
 
 import json
 import os

@@ -155,7 +155,7 @@ TEST_F(BatchAi, CommandsOfTheFirstVersionNeedNoWorkspace) {
                  "-k",
                  home.path(".ssh/id_rsa.pub")});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(ran.err, "") << "nobody asked for the usual workspace, so nobody is told of it";
+  EXPECT_EQ(ran.err, "") << "nobody asked for the usual workspace, so nothing is said of it";
   service.on("GET " + usual + "/clusters/nc6", 200, cluster_json("nc6"));
   data.write("job.json", R"({"properties":{"nodeCount":2,"customToolkitSettings":{"commandLine":"ls"},)"
                          R"("stdOutErrPathPrefix":"$AZ_BATCHAI_MOUNT_ROOT/external"}})");
@@ -221,7 +221,8 @@ TEST_F(BatchAi, MissingWorkspaceAndExperimentAreCreated) {
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_NE(ran.err.find("workspace new was not there: it is made"), std::string::npos) << ran.err;
   EXPECT_EQ(sent("PUT " + other), Json::parse(R"({"location":"eastus"})"));
-  // Nobody asked for the usual ones, so nobody is told; and a list of them is empty before they are there.
+  // Nobody asked for the usual ones, so nothing is said of them; and a list of them is empty before they are
+  // there.
   EXPECT_EQ(run({"batchai", "cluster", "list"}).out, "[]\n");
   EXPECT_EQ(run({"batchai", "cluster", "list", "-w", "none"}).code, 1);
 }

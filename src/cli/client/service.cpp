@@ -75,7 +75,7 @@ Endpoint find_service(const Settings& settings) {
     endpoint.fingerprint = endpoint.url.substr(at + mark.size());
     endpoint.url.resize(at);
   }
-  // The token of the service on this machine is an admin's: another service is not told it.
+  // The token of the service on this machine is an admin's: it is not sent to another service.
   if (endpoint.token_file.empty() && is_local)
     endpoint.token_file =
         written.text_at("token_file").empty() ? data + "/token" : written.text_at("token_file");

@@ -152,7 +152,7 @@ Outcome<int> run_command(Context& context, const RunOptions& options) {
   source.task = task_name;
   SharedOutput out(STDOUT_FILENO), err(STDERR_FILENO);
   const auto say = [&context](const std::string& text) { context.say(text); };
-  // JSON and the processes' own output on one stdout could not be told apart.
+  // JSON and the processes' own output on one stdout could not be separated.
   const Outcome<Value> task =
       context.is_json() ? wait_quietly(context.service(), source)
                         : follow_logs(context.service(), source, {{"stdout", &out}, {"stderr", &err}}, say);

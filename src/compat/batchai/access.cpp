@@ -96,7 +96,7 @@ Access access_of(const Target& target, std::string_view method) {
   const Ask ask = ask_of(target, method);
   const auto row = std::find_if(std::begin(rows), std::end(rows),
                                 [&](const Row& one) { return one.noun == target.noun && one.ask == ask; });
-  // What has no row is no request of this API: who may look at anything is told so.
+  // What has no row is no request of this API: who may read anything gets an answer that says so.
   if (row == std::end(rows)) return {Object::collection, Verb::read};
   return row->access;
 }
