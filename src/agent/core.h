@@ -117,7 +117,8 @@ class AgentCore {
   void ended(ProcessEnded end);
 
   // The answer to effect::Stage, in any order; with a problem where it failed. It is said to the service
-  // where that asked for it; for an order to start it ends the attempt as start_failed, not the user's fault.
+  // where that asked for it; for an order to start it ends the attempt as start_failed, which does not use a
+  // retry.
   void staged(Prepared result, TimePoint now);
 
   // Of an attempt that asked for it: none of its processes here makes progress any more, or one does again.

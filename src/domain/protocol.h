@@ -131,7 +131,7 @@ struct Prepared {
   std::vector<std::uint16_t> ports;  // kept for it until it is started
   std::string secret;                // unguessable, for what the processes say to each other
   std::string problem;               // not empty: it cannot be started here, and this is why
-  std::optional<int> exit_code;      // of a preparation that did not end well: the user's fault
+  std::optional<int> exit_code;      // of a preparation that failed by itself, which uses a retry
   std::string last_lines;            // of its output
   bool is_permanent = false;         // the problem will be the same at the next try, which so uses a retry
   friend bool operator==(const Prepared&, const Prepared&) = default;

@@ -86,7 +86,8 @@ bool equal(const Json& one, const Json& other) {
 
 void Work::spend(const Node& node, std::uint64_t amount) {
   spent_ += amount;
-  if (spent_ > work_max) throw Fault{node.at, "this makes too much of too little: the query was given up"};
+  if (spent_ > work_max)
+    throw QueryError{node.at, "this makes too much of too little: the query was given up"};
 }
 
 void Work::charge(const Node& node, const Json& value) { spend(node, size_of(value)); }
@@ -155,7 +156,8 @@ Json Work::evaluate(const Node& node, const Json& data) {
       charge(node, result);
       return result;
     }
-    case Kind::expression: throw Fault{node.at, "& stands only before what a function like sort_by is given"};
+    case Kind::expression:
+      throw QueryError{node.at, "& stands only before what a function like sort_by is given"};
   }
   return nullptr;
 }

@@ -15,7 +15,7 @@ struct Given {  // what a function works with
   std::vector<Json> values;  // null in the place of an expression
   const Node& expression(std::size_t i) const { return node.children[i].children[0]; }
   [[noreturn]] void wrong(const std::string& what) const {
-    throw Fault{node.at, fmt::format("{}() {}", node.text, what)};
+    throw QueryError{node.at, fmt::format("{}() {}", node.text, what)};
   }
 };
 

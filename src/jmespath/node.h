@@ -49,18 +49,18 @@ struct Node {
 };
 
 // The query with a mark under the place, and what is wrong there.
-Error fault_at(std::string_view text, std::size_t at, const std::string& what, std::string hint = {});
+Error query_error_at(std::string_view text, std::size_t at, const std::string& what, std::string hint = {});
 // How deep brackets nest, at most: what is deeper is not handed to code that recurses.
 int nesting_of(std::string_view json);
 
 Result<Node> parse(std::string_view text);
 
-// What is wrong, and where; fault_at makes it readable.
-struct Fault {
+// What is wrong, and where; query_error_at makes it readable.
+struct QueryError {
   std::size_t at = 0;
   std::string what;
 };
-Json evaluate(const Node& root, const Json& data);  // throws Fault
+Json evaluate(const Node& root, const Json& data);  // throws QueryError
 
 // Counts what a query does, so that it ends. (evaluate.cpp)
 class Work {

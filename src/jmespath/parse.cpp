@@ -50,7 +50,7 @@ class Parser {
     if (now().kind != Token::Kind::end) unexpected("the end, or an operator");
     return node;
   }
-  Error explain(const Fault& fault) const { return fault_at(text_, fault.at, fault.what, hint_); }
+  Error explain(const QueryError& error) const { return query_error_at(text_, error.at, error.what, hint_); }
 
  private:
   const Token& now() const { return tokens_[at_]; }
@@ -63,7 +63,7 @@ class Parser {
   }
   [[noreturn]] void wrong(std::size_t at, std::string what, std::string hint = {}) {
     hint_ = std::move(hint);
-    throw Fault{at, std::move(what)};
+    throw QueryError{at, std::move(what)};
   }
   [[noreturn]] void unexpected(std::string_view expected) {
     const Token& token = now();
@@ -292,8 +292,8 @@ Result<Node> parse(std::string_view text) {
   Parser parser(text, std::move(*tokens));
   try {
     return parser.read();
-  } catch (const Fault& fault) {
-    return fail(parser.explain(fault));
+  } catch (const QueryError& error) {
+    return fail(parser.explain(error));
   }
 }
 
@@ -313,8 +313,8 @@ Result<std::string> Query::apply(std::string_view json) const {
   if (data.is_discarded()) return fail(ErrorCode::invalid, "what should be queried is not JSON");
   try {
     return evaluate(*root_, data).dump(-1, ' ', false, Json::error_handler_t::replace);
-  } catch (const Fault& fault) {
-    return fail(fault_at(text_, fault.at, fault.what));
+  } catch (const QueryError& error) {
+    return fail(query_error_at(text_, error.at, error.what));
   }
 }
 

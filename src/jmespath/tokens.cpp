@@ -47,8 +47,9 @@ class Reader {
         at_ += symbol.size();
         return Token{Token::Kind::symbol, at, std::string(symbol)};
       }
-    return fail(fault_at(text_, at_, c == '=' ? "a single = compares nothing" : "no query has this character",
-                         c == '=' ? "write ==" : ""));
+    return fail(query_error_at(text_, at_,
+                               c == '=' ? "a single = compares nothing" : "no query has this character",
+                               c == '=' ? "write ==" : ""));
   }
 
   Token word(Token::Kind kind) {
@@ -64,8 +65,8 @@ class Reader {
     const std::size_t begin = at_++;
     while (at_ < text_.size() && text_[at_] != quote) at_ += text_[at_] == '\\' ? 2 : 1;
     if (at_ >= text_.size())
-      return fail(fault_at(text_, begin, fmt::format("the {} that begins here does not end", what),
-                           fmt::format("close it with {}", quote)));
+      return fail(query_error_at(text_, begin, fmt::format("the {} that begins here does not end", what),
+                                 fmt::format("close it with {}", quote)));
     ++at_;
     return std::string(text_.substr(begin + 1, at_ - begin - 2));
   }
@@ -85,8 +86,8 @@ class Reader {
     if (!inside) return fail(inside.error());
     const Json name = Json::parse("\"" + *inside + "\"", nullptr, false);
     if (!name.is_string())
-      return fail(fault_at(text_, begin, "the quoted name is not written as JSON has it",
-                           R"(write \" for a quote and \\ for a backslash)"));
+      return fail(query_error_at(text_, begin, "the quoted name is not written as JSON has it",
+                                 R"(write \" for a quote and \\ for a backslash)"));
     return Token{Token::Kind::quoted_name, begin, name.get<std::string>()};
   }
 
@@ -103,14 +104,15 @@ class Reader {
     if (!inside) return fail(inside.error());
     std::string text = unescape(*inside, '`');
     if (nesting_of(text) > nesting_max)
-      return fail(fault_at(text_, begin, fmt::format("the literal nests more than {} deep", nesting_max)));
+      return fail(
+          query_error_at(text_, begin, fmt::format("the literal nests more than {} deep", nesting_max)));
     if (Json::accept(text)) return Token{Token::Kind::json, begin, std::move(text)};
     // [?name==`lab`] was legal once, and old scripts have it.
     text.erase(0, text.find_first_not_of(" \t\n\r"));
     if (const std::string as_text = "\"" + text + "\""; !text.empty() && Json::accept(as_text))
       return Token{Token::Kind::json, begin, as_text};
-    return fail(fault_at(text_, begin, "the literal is not JSON",
-                         "`1`, `true`, `\"text\"` are, and 'text' is a text"));
+    return fail(query_error_at(text_, begin, "the literal is not JSON",
+                               "`1`, `true`, `\"text\"` are, and 'text' is a text"));
   }
 
   std::string_view text_;
@@ -138,7 +140,7 @@ int nesting_of(std::string_view json) {
   return deepest;
 }
 
-Error fault_at(std::string_view text, std::size_t at, const std::string& what, std::string hint) {
+Error query_error_at(std::string_view text, std::size_t at, const std::string& what, std::string hint) {
   // One line of it, and not more than fits beside the mark.
   at = std::min(at, text.size());
   constexpr std::size_t around = 60;

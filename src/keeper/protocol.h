@@ -64,7 +64,7 @@ struct ProcessSpec {
   std::string stdout_file;           // appended to
   std::string stderr_file;
   std::string working_folder;
-  bool own_working_folder = true;  // false: named by the user, whose fault it is when it is missing
+  bool own_working_folder = true;  // false: named by the user; where it is missing, that uses a retry
   Resources resources;             // memory is enforced where the machine allows it; 0: no limit
   friend bool operator==(const ProcessSpec&, const ProcessSpec&) = default;
 };

@@ -549,7 +549,7 @@ std::string_view kind_name(SnapshotKind kind) {
   return kind == SnapshotKind::file ? "file" : kind == SnapshotKind::folder ? "folder" : "link";
 }
 
-// Runs a reader of outside JSON; whatever it throws is the sender's fault.
+// Runs a reader of outside JSON; whatever it throws is a protocol error of the sender.
 template <class T, class Read>
 Result<T> guarded(std::string_view what, std::string_view text, Read read) {
   try {
