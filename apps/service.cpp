@@ -101,7 +101,7 @@ class ServiceEffects final : public control::OutputHandler {
   void carry_out(control::Outputs outputs, const control::Controller& controller) override {
     const bool changed = outputs.local_nodes_changed;
     auto nodes = changed ? controller.local_nodes() : std::vector<NodeRecord>();
-    if (outputs.judges_nodes) loop_.post([this] { read_what_waits(); });
+    if (outputs.checks_nodes) loop_.post([this] { read_what_waits(); });
     if (!changed && outputs.messages.empty() && outputs.closed.empty() && outputs.events.empty() &&
         outputs.folders_removed.empty() && outputs.agents_stuck.empty())
       return;
@@ -124,7 +124,7 @@ class ServiceEffects final : public control::OutputHandler {
   // What had arrived by now has been read once the loop has gone round for a while.
   void read_what_waits() {
     const TimePoint now = clock_.now();
-    reading_ = loop_.after(reading_takes, [this, now] { control->all_heard(now); });
+    reading_ = loop_.after(reading_takes, [this, now] { control->all_received(now); });
   }
 
   static constexpr Duration reading_takes = std::chrono::milliseconds(100);

@@ -32,7 +32,7 @@ void AgentCore::connected(SessionId session, TimePoint now) {
   session_ = session;
   hello_said_ = false;
   welcome_.reset();
-  last_heard_ = now;
+  last_received_ = now;
   quitting_ = false;  // a service that still wants it says so again
   if (keeper_ready_) say_hello(now);
 }
@@ -99,7 +99,7 @@ void AgentCore::say_hello(TimePoint now) {
   unacknowledged_.clear();
   hello_sent_ = now;
   last_sent_ = now;
-  last_heard_ = std::max(last_heard_, now);
+  last_received_ = std::max(last_received_, now);
   heartbeat_due_ = false;
   ends_unsaid_ = false;
   effects_.emplace_back(effect::Send{*session_, std::move(hello)});
@@ -109,7 +109,7 @@ void AgentCore::say_hello(TimePoint now) {
 
 void AgentCore::received(SessionId session, ToAgent message, TimePoint now) {
   if (session_ != session) return;
-  last_heard_ = now;
+  last_received_ = now;
   std::visit(Overloaded{
                  [&](Welcome& welcome) {
                    if (!hello_said_) return close("the service said Welcome before Hello");
@@ -145,7 +145,7 @@ void AgentCore::renew_lease(std::uint64_t received) {
 
 void AgentCore::tick(TimePoint now) {
   if (!session_ || !hello_said_) return;
-  if (now - last_heard_ > (welcome_ ? welcome_->heartbeat_timeout : welcome_wait_max))
+  if (now - last_received_ > (welcome_ ? welcome_->heartbeat_timeout : welcome_wait_max))
     close("heartbeats of the service were missed for too long");
   else if (welcome_ && now - last_sent_ >= welcome_->heartbeat)
     heartbeat_due_ = true;
@@ -153,9 +153,9 @@ void AgentCore::tick(TimePoint now) {
 
 std::optional<TimePoint> AgentCore::wake_at() const {
   if (!session_ || !hello_said_) return std::nullopt;
-  if (!welcome_) return last_heard_ + welcome_wait_max + Duration(1);
+  if (!welcome_) return last_received_ + welcome_wait_max + Duration(1);
   const TimePoint next =
-      std::min(last_sent_ + welcome_->heartbeat, last_heard_ + welcome_->heartbeat_timeout + Duration(1));
+      std::min(last_sent_ + welcome_->heartbeat, last_received_ + welcome_->heartbeat_timeout + Duration(1));
   return report_since_ ? std::min(next, *report_since_ + report_hold_max) : next;
 }
 

@@ -208,7 +208,7 @@ class AgentCore {
   std::deque<std::pair<std::uint64_t, TimePoint>> unacknowledged_;  // reports, and when they were sent
   TimePoint hello_sent_{};
   TimePoint last_sent_{};
-  TimePoint last_heard_{};
+  TimePoint last_received_{};
   bool heartbeat_due_ = false;
   bool ends_unsaid_ = false;  // some end was in no Hello and no Report yet
   bool quitting_ = false;

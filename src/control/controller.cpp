@@ -151,7 +151,7 @@ void Controller::hello(SessionId session, const Caller& caller, const Hello& hel
 }
 void Controller::report(SessionId session, const Report& report) { on_report(turn_, session, report); }
 void Controller::disconnected(SessionId session) { on_disconnect(turn_, session); }
-void Controller::all_heard(TimePoint until) { on_all_heard(turn_, until); }
+void Controller::all_received(TimePoint until) { on_all_received(turn_, until); }
 void Controller::service_paused(Duration pause) { on_pause(turn_, pause); }
 void Controller::node_is_lost(const Caller& caller, const std::string& name, const std::string& why) {
   on_node_lost(turn_, caller, name, why);

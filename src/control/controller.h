@@ -79,7 +79,7 @@ class Controller {
   void report(SessionId session, const Report& report);
   void disconnected(SessionId session);
   // Everything that nodes sent before `until` has been handed over. Never called: that is always so.
-  void all_heard(TimePoint until);
+  void all_received(TimePoint until);
   void service_paused(Duration pause);  // it did not run for so long
   void node_is_lost(const Caller& caller, const std::string& name, const std::string& why);
 

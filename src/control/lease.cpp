@@ -14,8 +14,8 @@ bool is_present(const Node& node) {
   return node.record.state != NodeState::lost && node.record.state != NodeState::joining;
 }
 
-TimePoint heard_until(const Turn& turn) {
-  return std::min(turn.now, turn.state.heard_until.value_or(turn.now));
+TimePoint received_until(const Turn& turn) {
+  return std::min(turn.now, turn.state.received_until.value_or(turn.now));
 }
 
 Duration pool_lease(const Turn& turn, const Node& node) { return turn.state.pool_of(node).record.lease; }
@@ -61,7 +61,7 @@ Duration lease_on(const Attempt& attempt, const Node& node) {
 bool is_leased(const Turn& turn, const Node& node) {
   return std::any_of(node.attempts.begin(), node.attempts.end(), [&](const AttemptKey& key) {
     const Attempt* attempt = turn.state.find_attempt(key);
-    return attempt && node.heard_at + given_up_after(lease_on(*attempt, node)) > heard_until(turn);
+    return attempt && node.last_contact + given_up_after(lease_on(*attempt, node)) > received_until(turn);
   });
 }
 
@@ -70,35 +70,35 @@ Duration heartbeat_of(const Turn& turn, const Node& node) {
 }
 
 void on_heard(Turn& turn, Node& node) {
-  node.heard_at = turn.now;
+  node.last_contact = turn.now;
   if (std::exchange(node.missed_heartbeats, false)) refresh_node(turn, node);
 }
 
 void watch_lease(Turn& turn, Node& node) {
   const Duration after = node.missed_heartbeats ? given_up_next(turn, node) : missed_after(turn, node);
-  node.judged_at = node.heard_at + after;
-  turn.effects.timers.push_back({node.judged_at, HeartbeatDue{node.record.id}});
+  node.check_at = node.last_contact + after;
+  turn.effects.timers.push_back({node.check_at, HeartbeatDue{node.record.id}});
 }
 
 // A node that was heard of since the timer was set gets another one.
 void on_heartbeat_due(Turn& turn, Node& node) {
-  if (!is_present(node) || node.judged_at > turn.now) return;
+  if (!is_present(node) || node.check_at > turn.now) return;
   const TimePoint due =
-      node.heard_at + (node.missed_heartbeats ? given_up_next(turn, node) : missed_after(turn, node));
+      node.last_contact + (node.missed_heartbeats ? given_up_next(turn, node) : missed_after(turn, node));
   if (due > turn.now) return watch_lease(turn, node);
   if (!std::exchange(node.missed_heartbeats, true)) {
     update_capacity(turn, node);
     return watch_lease(turn, node);
   }
-  if (due > heard_until(turn)) {
-    turn.state.unjudged.insert(node.record.id);
-    turn.effects.outputs.judges_nodes = true;
+  if (due > received_until(turn)) {
+    turn.state.unchecked.insert(node.record.id);
+    turn.effects.outputs.checks_nodes = true;
     return;
   }
-  const Duration without_contact = heard_until(turn) - node.heard_at;
+  const Duration without_contact = received_until(turn) - node.last_contact;
   if (node.record.local) {  // its keeper and its tasks are not touched: only the agent is started again
     turn.effects.outputs.agents_stuck.emplace_back(node.record.workspace, node.record.name);
-    node.heard_at = heard_until(turn);
+    node.last_contact = received_until(turn);
     return watch_lease(turn, node);
   }
   const std::string why = fmt::format("nothing was heard of it for {:.1f} s", seconds(without_contact));
@@ -109,15 +109,15 @@ void on_heartbeat_due(Turn& turn, Node& node) {
     watch_lease(turn, node);
 }
 
-void on_all_heard(Turn& turn, TimePoint until) {
-  turn.state.heard_until = std::max(until, turn.state.heard_until.value_or(until));
-  for (const NodeId id : std::exchange(turn.state.unjudged, {}))
+void on_all_received(Turn& turn, TimePoint until) {
+  turn.state.received_until = std::max(until, turn.state.received_until.value_or(until));
+  for (const NodeId id : std::exchange(turn.state.unchecked, {}))
     if (const auto node = turn.state.nodes.find(id); node != turn.state.nodes.end())
       on_heartbeat_due(turn, node->second);
 }
 
 void on_pause(Turn& turn, Duration pause) {
-  for (auto& [id, node] : turn.state.nodes) node.heard_at = std::min(turn.now, node.heard_at + pause);
+  for (auto& [id, node] : turn.state.nodes) node.last_contact = std::min(turn.now, node.last_contact + pause);
 }
 
 }  // namespace slipway::control

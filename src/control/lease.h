@@ -1,7 +1,7 @@
 #pragma once
-// When a node that is not heard of is given up, and what runs on it with it. See domain/lease.h.
+// When a node without contact is given up, and what runs on it with it. See domain/lease.h.
 //
-// A node is judged only by time in which the service ran and had read everything that nodes may have sent.
+// Time counts against a node only while the service ran and had read everything that nodes may have sent.
 #include "control/turn.h"
 
 namespace slipway::control {
@@ -10,7 +10,7 @@ namespace slipway::control {
 // task is to be kept, or where no other node could take it.
 Duration lease_of(const Pool& pool, const TaskSpec& spec, const sched::Shape& need);
 
-// 0 on nodes of this machine: those are judged by their processes.
+// 0 on nodes of this machine: whether their processes run is enough.
 Duration lease_on(const Attempt& attempt, const Node& node);
 
 // Whether processes of an attempt that the service must not start elsewhere may still run on the node.
@@ -23,7 +23,7 @@ void watch_lease(Turn& turn, Node& node);  // after it joined or was loaded
 void on_heartbeat_due(Turn& turn, Node& node);
 
 // Everything that nodes sent before `until` has been applied.
-void on_all_heard(Turn& turn, TimePoint until);
+void on_all_received(Turn& turn, TimePoint until);
 // The service did not run for so long: no node is held to that.
 void on_pause(Turn& turn, Duration pause);
 

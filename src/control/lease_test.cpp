@@ -87,16 +87,16 @@ TEST(Lease, StricterOfPoolAndTaskHolds) {
 
 TEST(Lease, NodeIsJudgedOnlyAfterEverythingItMaySendWasRead) {
   Leased bench;
-  on_all_heard(bench.turn, bench.turn.now);
+  on_all_received(bench.turn, bench.turn.now);
   const Effects asked = bench.pass_without_heartbeats(10s);
   EXPECT_TRUE(bench.runs());
-  EXPECT_TRUE(asked.outputs.judges_nodes);
+  EXPECT_TRUE(asked.outputs.checks_nodes);
   bench.report(bench.where, {});  // it had waited in the socket
-  on_all_heard(bench.turn, bench.turn.now);
+  on_all_received(bench.turn, bench.turn.now);
   bench.finish();
   EXPECT_TRUE(bench.runs());
   bench.pass_without_heartbeats(10s);
-  on_all_heard(bench.turn, bench.turn.now);
+  on_all_received(bench.turn, bench.turn.now);
   bench.finish();
   EXPECT_FALSE(bench.runs());
 }

@@ -52,7 +52,7 @@ Result<void> Loop::start(std::string degraded) {
   auto loaded = Controller::load(store_, settings_, seed_, clock_.now());
   if (!loaded) return fail(loaded.error());
   controller_ = std::move(*loaded);
-  controller_->all_heard(clock_.now());
+  controller_->all_received(clock_.now());
   saved_ = controller_->saved();
   inputs_.push_back({{}, {}, [](Controller&) {}});  // a turn at once: what was begun before continues
   thread_ = std::jthread([this] { run(); });
@@ -375,7 +375,7 @@ bool Loop::reload() {
     return false;
   }
   controller_ = std::move(*loaded);
-  controller_->all_heard(clock_.now());
+  controller_->all_received(clock_.now());
   end_turn();
   return true;
 }

@@ -12,7 +12,7 @@
 //   reads      1,000 wait at most, refused likewise; together they get a tenth of the thread's time
 //   of nodes   64 messages or 4 MiB of one session, and the message that exceeds it; then the session is not
 //              read any more until they have been applied, so the node itself waits. Nothing is dropped.
-//   notices    one for each session that ended, and one of all_heard() at a time
+//   notices    one for each session that ended, and one of all_received() at a time
 // Timers are part of the controller and need no place in a queue.
 #include <chrono>
 #include <condition_variable>
@@ -88,9 +88,9 @@ class Loop {
 
   // Everything that nodes sent before `until` was posted by from_node() before this; what a
   // paused session has not been read yet follows messages that were. Called when the turn's
-  // outputs ask for it (Outputs::judges_nodes). Thread-safe.
-  void all_heard(TimePoint until) {
-    notice([until](Controller& controller) { controller.all_heard(until); });
+  // outputs ask for it (Outputs::checks_nodes). Thread-safe.
+  void all_received(TimePoint until) {
+    notice([until](Controller& controller) { controller.all_received(until); });
   }
 
   // Reads of what was saved, for one other thread; no turn is needed for them. Thread-safe.

@@ -18,8 +18,8 @@ namespace slipway::control {
 struct Node {
   NodeRecord record;
   std::optional<SessionId> session;
-  TimePoint heard_at{};
-  TimePoint judged_at{};           // when it is next looked at whether it was heard of (lease.h)
+  TimePoint last_contact{};
+  TimePoint check_at{};            // when its last contact is checked next (lease.h)
   bool missed_heartbeats = false;  // it gets no new work until it is heard again
   TimePoint sent_at{};
   std::uint64_t received = 0;

@@ -112,7 +112,7 @@ void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& 
   if (node && node->session && node->record.instance != hello.instance) {
     // Heard of just now: a second agent with its name. Not for a while: perhaps the same machine after a
     // restart, which may try again until the old connection has timed out.
-    const bool alive = node->heard_at + 2 * heartbeat_of(turn, *node) > turn.now;
+    const bool alive = node->last_contact + 2 * heartbeat_of(turn, *node) > turn.now;
     return refuse(turn, session,
                   fmt::format("a node called {} is already connected, from {} ({})", hello.name,
                               node->record.host, node->record.address),
@@ -148,7 +148,7 @@ static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hell
   const bool was_away = node.record.state == NodeState::lost || node.record.state == NodeState::joining;
   node.session = session;
   turn.state.sessions[session] = node.record.id;
-  node.heard_at = turn.now;
+  node.last_contact = turn.now;
   node.missed_heartbeats = false;
   node.received = node.sent = 0;
   turn.effects.orders.erase(node.record.id);
@@ -270,13 +270,13 @@ static void settle_with(Turn& turn, Node& node, const Hello& hello, const Attemp
     return std::any_of(hello.running.begin(), hello.running.end(), same) ||
            std::any_of(hello.ended.begin(), hello.ended.end(), same);
   };
-  std::vector<std::uint32_t> gone, unheard;
+  std::vector<std::uint32_t> gone, unreported;
   for (std::uint32_t rank = 0; rank < attempt->processes.size() && !waits; ++rank) {
     const Process& process = attempt->processes[rank];
     if (attempt->record.nodes[process.node].id != node.record.id || process.state == Process::State::ended ||
         reported(rank))
       continue;
-    (process.state == Process::State::running ? gone : unheard).push_back(rank);
+    (process.state == Process::State::running ? gone : unreported).push_back(rank);
   }
   const std::uint32_t node_index = node_index_of(*attempt, node.record.id);
   if (!gone.empty())
@@ -291,11 +291,11 @@ static void settle_with(Turn& turn, Node& node, const Hello& hello, const Attemp
       attempt->record.nodes[node_index].has_left) {  // what has not begun never will
     orders_to(turn, node)
         .stop.push_back(stop_order(turn, *attempt, **spec));  // an earlier one may have been lost
-    gone.insert(gone.end(), unheard.begin(), unheard.end());
+    gone.insert(gone.end(), unreported.begin(), unreported.end());
   } else if (const auto& ordered = starts_ordered(turn, node);
-             !unheard.empty() && std::none_of(ordered.begin(), ordered.end(), [&](const StartOrder& order) {
-               return order.key == WorkKey(key);
-             })) {
+             !unreported.empty() &&
+             std::none_of(ordered.begin(), ordered.end(),
+                          [&](const StartOrder& order) { return order.key == WorkKey(key); })) {
     // The order was lost on the way. Sent again, it waits there until there is capacity.
     std::vector<StartOrder> orders = orders_of(turn, *attempt);
     if (turn.effects.store_problem) return;

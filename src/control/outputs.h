@@ -21,7 +21,7 @@ struct Outputs {
   bool local_nodes_changed = false;                       // ask local_nodes() again
   std::vector<std::pair<std::string, std::string>>
       agents_stuck;           // of this machine, by workspace: to start again
-  bool judges_nodes = false;  // a node is due to be given up: say when everything it may have sent was read
+  bool checks_nodes = false;  // a node is due to be given up: say when everything it may have sent was read
   bool sources_changed = false;  // a job went: some stored code may be unused
 };
 

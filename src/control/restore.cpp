@@ -70,7 +70,7 @@ void restore(Turn& turn, Loaded loaded) {
     record.start.began_at = std::min(record.start.began_at, turn.now);
     Node& node = add_node(turn, key, pool, std::move(record));
     restore_start_task(turn, node);
-    node.heard_at = turn.now;  // whenever it was: it gets a whole lease to connect again
+    node.last_contact = turn.now;  // whenever it was: it gets a whole lease to connect again
   }
   for (auto& [id, node] : turn.state.nodes)
     update_capacity(turn, node);  // a task's share is that of the largest node

@@ -52,8 +52,8 @@ struct State {
   Totals totals;
 
   // Everything that nodes sent before has been applied; absent: it always is before time passes.
-  std::optional<TimePoint> heard_until;
-  std::set<NodeId> unjudged;  // due to be given up, once that is known up to their time
+  std::optional<TimePoint> received_until;
+  std::set<NodeId> unchecked;  // due to be given up, once that is known up to their time
 
   bool stopping = false;   // the service is: nothing is placed
   bool quit_sent = false;  // nothing runs and the local agents were sent `quit`

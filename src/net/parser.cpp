@@ -101,7 +101,7 @@ void MessageParser<is_request>::on_response_impl(int code, string_view, int vers
 
 template <bool is_request>
 void MessageParser<is_request>::on_field_impl(http::field, string_view name, string_view value, error_code&) {
-  // A trailer comes after the body was judged by its head; it must not change that head.
+  // A trailer comes after the body was parsed by its head; it must not change that head.
   if (!head_done_) headers.emplace_back(name, value);
 }
 

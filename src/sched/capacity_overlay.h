@@ -22,7 +22,7 @@ class CapacityOverlay {
   // nothing is reserved.
   std::optional<std::vector<NodeId>> find(const Shape& shape, ReservedUse use = ReservedUse::never,
                                           std::uint64_t nodes_max = 0);
-  // The open nodes that will have the capacity soonest, judged by what is free now. Fewer than shape.nodes
+  // The open nodes that will have the capacity soonest, by what is free now. Fewer than shape.nodes
   // when the pool is too small.
   std::vector<NodeId> nearest_to_fit(const Shape& shape) const;
   std::optional<TimePoint> free_by(NodeId node, const Resources& need, TimePoint now) const;

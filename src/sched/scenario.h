@@ -36,7 +36,7 @@ struct ScenarioTargets {
   std::string why;
 };
 
-// Fails when there are too few samples to judge by: the targets stay as they are. `scenario` is valid.
+// Fails when there are too few samples: the targets stay as they are. `scenario` is valid.
 Result<ScenarioTargets> evaluate(const Scenario& scenario, const ScenarioInputs& inputs);
 
 }  // namespace slipway::sched

@@ -17,7 +17,7 @@ struct Row {
   bool ignored;
 };
 
-// Every row was judged by git 2.39; AgreesWithGit asks the git of the machine again.
+// Every row is what git 2.39 does; AgreesWithGit asks the git of the machine again.
 const Row rows[] = {
     {"a name matches anywhere", "*.pyc\n", "a/b/x.pyc", true},
     {"a name matches as a whole", "*.pyc\n", "x.pyc.txt", false},

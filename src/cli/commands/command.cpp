@@ -268,7 +268,7 @@ Command Command::verb(const std::string& name, const std::string& about, const s
 
 void Command::add_common(Settings& settings) {
   CLI::App& app = *entry_->app;
-  // Unknown words are judged in conclude(), which can name the word that was probably meant.
+  // Unknown words are refused in conclude(), which can name the word that was probably meant.
   app.allow_extras();
   app.require_subcommand(0, 1);  // and no second command is taken for one
   app.set_help_flag();

@@ -48,7 +48,7 @@ bool is_this_host(const Value& node) {
 }
 
 // Whether every node of a pool is on this machine, so that our current folder is theirs too. A pool without
-// nodes yet is judged by who will bring them up.
+// nodes yet depends on who will bring them up.
 Outcome<bool> is_all_here(Service& service, const Value& pool) {
   bool any = false, all_here = true;
   const std::string target = with_query(resource({"nodes"}), {{"pool", pool.text_at("name")}});
