@@ -77,14 +77,14 @@ static void count_as(Turn& turn, Node& node, NodeState state) {
 }
 
 static void set_state(Turn& turn, Node& node, NodeState state, const std::string& reason) {
-  constexpr std::size_t steps_max = 20;
+  constexpr std::size_t transitions_max = 20;
   NodeRecord& record = node.record;
   const auto works = [](NodeState one) { return one == NodeState::idle || one == NodeState::busy; };
   // A node goes from idle to busy and back all day; only what leads there is a transition that is kept.
-  if (record.steps.empty() ||
-      (record.steps.back().state != state && !(works(state) && works(record.steps.back().state)))) {
-    record.steps.push_back({state, turn.now, reason});
-    if (record.steps.size() > steps_max) record.steps.erase(record.steps.begin());
+  if (record.transitions.empty() || (record.transitions.back().state != state &&
+                                     !(works(state) && works(record.transitions.back().state)))) {
+    record.transitions.push_back({state, turn.now, reason});
+    if (record.transitions.size() > transitions_max) record.transitions.erase(record.transitions.begin());
   }
   if (!works(state) || !works(record.state)) turn.effects.unsettled.insert(node.pool_key);
   count_as(turn, node, state);

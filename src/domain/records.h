@@ -65,7 +65,7 @@ struct NodeRecord {
   std::optional<Deallocation> leaving;  // it goes, once nothing runs on it
   std::optional<TimePoint> evict_by;    // what runs there then is killed
   NodeStart start;
-  std::vector<NodeTransition> steps;  // the last few
+  std::vector<NodeTransition> transitions;  // the last few
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };
 

@@ -101,7 +101,7 @@ Json settings_json(const PoolRecord& pool) {
 
 Json node_settings_json(const NodeRecord& node) {
   Json steps = Json::array();
-  for (const NodeTransition& step : node.steps)
+  for (const NodeTransition& step : node.transitions)
     steps.push_back(
         {{"state", to_string(step.state)}, {"time", format_time(step.time)}, {"reason", step.reason}});
   Json json{{"low_priority", node.low_priority},
@@ -423,7 +423,7 @@ Result<void> parse_node_settings(std::string_view json, NodeRecord& node) {
   if (const Value* steps = reader.value("steps"))
     for (const Value& item : steps->items) {
       FieldReader step(item, "the stored node", "steps");
-      node.steps.push_back(
+      node.transitions.push_back(
           {read_word(step, "state", parse_node_state, NodeState::joining, "the states of nodes"),
            read_time(step, "time"), step.text("reason")});
     }

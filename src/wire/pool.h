@@ -22,7 +22,7 @@ Result<void> parse_pool_settings(std::string_view json, PoolRecord& pool);
 std::string format_node_settings(const NodeRecord& node);
 Result<void> parse_node_settings(std::string_view json, NodeRecord& node);
 
-std::string format(const PoolHistoryEntry& moment);
+std::string format(const PoolHistoryEntry& entry);
 Result<PoolHistoryEntry> parse_pool_history_entry(std::string_view json);  // all but workspace and pool
 
 std::string format_sample_values(const PoolSample& sample);

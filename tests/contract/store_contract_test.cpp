@@ -133,7 +133,7 @@ TEST_P(StoreContract, LoadsWhatWasSaved) {
       .leaving = Deallocation::requeue,
       .evict_by = at(30),
       .start = {NodeStart::State::failed, 4, 2, "boot", 7, "it exited with code 7", "no\nroom", at(3), at(4)},
-      .steps = {{NodeState::joining, at(1), ""}, {NodeState::evicted, at(2), "claimed"}}};
+      .transitions = {{NodeState::joining, at(1), ""}, {NodeState::evicted, at(2), "claimed"}}};
   changes.nodes.push_back(node);
   changes.tokens.push_back(
       {.id = "t1", .name = "ana", .role = Role::admin, .hash = "h", .created_at = at(1)});

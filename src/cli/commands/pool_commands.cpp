@@ -263,22 +263,22 @@ Outcome<int> set(Context& context, const PoolOptions& options) {
 
 Outcome<int> history(Context& context, const std::string& name) {
   const auto counts = [](const char* which) {
-    return [which](const Value& moment) {
-      const Value nodes = moment.at(which);
+    return [which](const Value& entry) {
+      const Value nodes = entry.at(which);
       return fmt::format("{}+{}", nodes.text_at("dedicated"), nodes.text_at("low_priority"));
     };
   };
-  const auto states = [](const Value& moment) {
+  const auto states = [](const Value& entry) {
     std::string text;
     for (const char* state :
          {"joining", "starting", "idle", "busy", "draining", "evicted", "lost", "start_failed"})
-      if (const std::uint64_t count = moment.at("nodes").count_at(state); count > 0)
+      if (const std::uint64_t count = entry.at("nodes").count_at(state); count > 0)
         text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
     return text.empty() ? std::string("none") : text;
   };
   return print_list(context,
                     {.target = resource({"pools", name, "history"}),
-                     .columns = {{{"TIME"}, [](const Value& moment) { return time_text(moment, "time"); }},
+                     .columns = {{{"TIME"}, [](const Value& entry) { return time_text(entry, "time"); }},
                                  drop(3, {{"TARGET", true}, counts("target")}),
                                  drop(2, {{"NODES", true}, counts("present")}),
                                  drop(1, {{"STATES"}, states}),
