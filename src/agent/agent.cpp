@@ -412,7 +412,7 @@ class Agent {
     keeper::StartRequest message = to_keeper(start.order, place_);
     if (auto recorded = duties_.start(start.order, message); !recorded)
       return not_started(
-          start.order, "what is to be done after it cannot be written down: " + recorded.error().what, false);
+          start.order, "what is to be done after it cannot be recorded: " + recorded.error().what, false);
     output_times_.ordered(message);
     keeper_.send(std::move(message));
   }

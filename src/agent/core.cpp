@@ -185,7 +185,7 @@ std::vector<Effect> AgentCore::take_effects(TimePoint now) {
   return std::exchange(effects_, {});
 }
 
-// Normally every end is forgotten, so written down, before the node goes. A service that is gone as well has
+// Normally every end is forgotten, so saved, before the node goes. A service that is gone as well has
 // at least heard of them all.
 bool AgentCore::may_quit() const {
   if (attempts_.empty()) return true;

@@ -372,7 +372,7 @@ TEST_F(AgentCoreTest, QuitWhenNothingIsLeft) {
   say({.start = {order(1)}, .stop = {{key(1)}}, .quit = true});
   EXPECT_EQ(deeds(), (Words{"start 1", "stop 1"}));
   end(1);
-  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"}) << "the end is not written down yet";
+  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"}) << "the end is not saved yet";
   say({.forget = {key(1)}});
   EXPECT_EQ(deeds(), (Words{"forget 1", "quit"}));
   EXPECT_EQ(deeds(), Words{}) << "said once";

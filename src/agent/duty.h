@@ -1,5 +1,5 @@
 #pragma once
-// What there is to do for a piece of work besides running it, and how that is written down.
+// What there is to do for a piece of work besides running it, and how that is recorded.
 #include <functional>
 #include <string>
 #include <string_view>

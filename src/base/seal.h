@@ -1,5 +1,5 @@
 #pragma once
-// Keeps secrets from whoever reads the database, a backup or a log: what is written down is sealed with a key
+// Keeps secrets from whoever reads the database, a backup or a log: what is stored is sealed with a key
 // that lies in a file of its own.
 //
 // AES-256-GCM with a random nonce; the text begins with "sealed:" and is base64. Sealing the same text twice

@@ -1,5 +1,5 @@
 #pragma once
-// The Store port: where the control plane writes down what it believes. Used by the control thread only;
+// The Store port: where the control plane saves its state. Used by the control thread only;
 // other threads read through a ReadStore each.
 //
 // A turn's changes are saved together or not at all, and save() returns only when they would survive a power

@@ -251,12 +251,12 @@ struct Orders {
   std::uint64_t number = 0;
   std::vector<StartOrder> start;  // an attempt that was started already is left alone
   std::vector<StopOrder> stop;
-  std::vector<WorkKey> forget;  // their ends are written down; the node need not remember them
+  std::vector<WorkKey> forget;  // their ends are saved; the node need not remember them
   bool quit = false;            // end the agent and its keeper once nothing runs
   std::vector<PrepareOrder> prepare;
   std::vector<FilesOrder> files;
   std::uint64_t received = 0;  // the last report that was applied: the lease is renewed as of its sending
-  std::uint64_t turn = 0;      // the last one that is written down
+  std::uint64_t turn = 0;      // the last one that is saved
   std::string turn_proof;
   friend bool operator==(const Orders&, const Orders&) = default;
 };

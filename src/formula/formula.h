@@ -26,8 +26,7 @@ struct Limits {
   static constexpr std::size_t statements_max = 100;
   static constexpr std::size_t nesting_max = 100;
   static constexpr std::size_t work_max = 1'250'000;  // numbers in the vectors made during one evaluation
-  static constexpr std::size_t kept_max =
-      50'000;  // numbers in the variables' vectors, which are written down
+  static constexpr std::size_t kept_max = 50'000;     // numbers in the variables' vectors, which are saved
   static constexpr double target_max = 2'147'483'647;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a formula computes with, and how values are written down.
+// What a formula computes with, and how values are written.
 #include <chrono>
 #include <cstdint>
 #include <string>

@@ -174,7 +174,7 @@ void Processes::forget(const ForgetRequest& forget) {
 
 ProcessList Processes::list() {
   start_pending();
-  write_down();
+  flush_journal();
   ProcessList list;
   list.notes = cgroups_.notes();
   list.cpu_limit = cgroups_.can_limit_cpu() ? "cgroup" : has_cores_ ? "affinity" : "off";
@@ -210,8 +210,7 @@ void Processes::start_pending() {
         if (written)
           start_process(start, std::move(process));
         else
-          start_failed(start.key, process.rank,
-                       {"cannot write down that it will be started: " + written.error().what});
+          start_failed(start.key, process.rank, {"its start cannot be recorded: " + written.error().what});
       }
   }
 }
@@ -532,11 +531,11 @@ std::vector<FromKeeper> Processes::take_events() {
   start_pending();
   empty_folders_.put_away();
   check_spawns();
-  write_down();
+  flush_journal();
   return std::exchange(events_, {});
 }
 
-void Processes::write_down() {
+void Processes::flush_journal() {
   Result<void> written = journal_.flush();
   if (journal_.is_long(!attempts_.empty() || !duties_.empty())) written = journal_.rewrite(content());
   // Ends stay in memory and in the buffer; the next turn tries again.

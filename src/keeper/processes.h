@@ -55,7 +55,7 @@ class Processes {
   void on_deadline();            // next_deadline() passed; harmless before
   std::optional<TimePoint> next_deadline() const;
 
-  // Carries out what was asked, writes down what happened, and only then returns what the agent should hear.
+  // Carries out what was asked, records what happened, and only then returns what the agent should hear.
   std::vector<FromKeeper> take_events();
 
   ProcessList list();
@@ -120,7 +120,7 @@ class Processes {
   TreeQuery query(Serial serial) const;
   void watch(Process& process);
   void note_end(ProcessEnded end);
-  void write_down();
+  void flush_journal();
   JournalContent content() const;
 
   KeeperIdentity identity_;

@@ -41,7 +41,7 @@ struct DutyRecord {
   friend bool operator==(const DutyRecord&, const DutyRecord&) = default;
 };
 
-// Everything a keeper knows. An attempt that is in no list never ran there: an intent is written down before
+// Everything a keeper knows. An attempt that is in no list never ran there: an intent is recorded before
 // each start.
 struct ProcessList {
   std::vector<RunningProcess> running;
@@ -77,7 +77,7 @@ struct StartRequest {
   std::vector<ProcessSpec> processes;
   bool cpu_limit = false;           // they are held to their cores; only a keeper that says it can is asked
   Duration lease{0};                // killed when the lease was not renewed for so long; 0: never
-  std::string duties;               // part 0 of its records, written down with the intent; empty: none
+  std::string duties;               // part 0 of its records, recorded with the intent; empty: none
   std::uint32_t pids = pids_usual;  // processes and threads that each of them may have at a time
   bool allows_core = true;          // false: no core files, which would hold their secrets
   friend bool operator==(const StartRequest&, const StartRequest&) = default;

@@ -390,7 +390,7 @@ class Autoscale(unittest.TestCase):
                 ran = service.run("pool", "autoscale", "evaluate", "lab", "--formula", count, "-o", "json")
                 return int(float(ran.json["variables"]["x"]))
 
-            wait_until(samples, what="samples")  # the first is written down at once, others once a minute
+            wait_until(samples, what="samples")  # the first is saved at once, others once a minute
             # What is read may not be on the disk yet; an acknowledged change is, and all before it.
             service.ok("pool", "set", "lab", "--notice", "7s")
             service.kill_service()

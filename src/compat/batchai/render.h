@@ -29,7 +29,7 @@ struct JobView {
   bool is_deleting = false;  // it is being deleted
 };
 Value render_job(const JobView& view);
-// The same as JSON, for lists: the body is shown as it was written down, where that is possible.
+// The same as JSON, for lists: the body is shown as it was stored, where that is possible.
 std::string format_job(const JobView& view);
 // queued, running, terminating, succeeded, failed
 std::string execution_state(const JobRecord& job);
