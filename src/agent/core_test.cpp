@@ -50,7 +50,7 @@ class AgentCoreTest : public ::testing::Test {
   std::optional<TimePoint> renewed;
   std::uint64_t number = 0;
 
-  std::vector<std::string> deeds() {
+  std::vector<std::string> effects() {
     std::vector<std::string> words;
     for (Effect& effect : core.take_effects(now)) {
       if (const auto* renew = std::get_if<effect::RenewLease>(&effect))
@@ -100,7 +100,7 @@ class AgentCoreTest : public ::testing::Test {
     core.keeper_connected({}, now);
     core.connected(one, now);
     core.received(one, Welcome{NodeId(1)}, now);
-    ASSERT_EQ(deeds(), std::vector<std::string>{"hello"});
+    ASSERT_EQ(effects(), std::vector<std::string>{"hello"});
   }
   void say(Orders orders) {
     orders.number = ++number;
@@ -120,11 +120,11 @@ class AgentCoreTest : public ::testing::Test {
 
 TEST_F(AgentCoreTest, HelloWaitsForTheKeeperAndReportsEverything) {
   core.connected(one, now);
-  EXPECT_EQ(deeds(), Words{});
+  EXPECT_EQ(effects(), Words{});
   ProcessEnded ended;
   ended.key = key(2);
   core.keeper_connected({{{{key(1), 0, 5, now}, {.cores = 1000}}}, {ended}, {"b"}}, now);
-  EXPECT_EQ(deeds(), Words{"hello"});
+  EXPECT_EQ(effects(), Words{"hello"});
   const Hello& hello = std::get<Hello>(sent[0]);
   EXPECT_EQ(hello.name, "n1");
   EXPECT_EQ(hello.notes, (Words{"a", "b"}));
@@ -137,83 +137,83 @@ TEST_F(AgentCoreTest, HelloWaitsForTheKeeperAndReportsEverything) {
 TEST_F(AgentCoreTest, OrdersAreNumbered) {
   join();
   say({.start = {order(1)}});
-  EXPECT_EQ(deeds(), Words{"start 1"});
+  EXPECT_EQ(effects(), Words{"start 1"});
   core.received(one, Orders{.number = 1, .start = {order(9)}}, now);
-  EXPECT_EQ(deeds(), Words{}) << "a repeated one is dropped";
+  EXPECT_EQ(effects(), Words{}) << "a repeated one is dropped";
   core.received(one, Orders{.number = 3, .start = {order(2)}}, now);
-  EXPECT_EQ(deeds(), Words{"close"}) << "a gap ends the session";
+  EXPECT_EQ(effects(), Words{"close"}) << "a gap ends the session";
   core.received(one, Orders{.number = 2, .start = {order(2)}}, now);
-  EXPECT_EQ(deeds(), Words{}) << "nothing is heard from a session that is over";
+  EXPECT_EQ(effects(), Words{}) << "nothing is heard from a session that is over";
   core.connected(two, now);
-  EXPECT_EQ(deeds(), Words{"hello"});
+  EXPECT_EQ(effects(), Words{"hello"});
   EXPECT_EQ(std::get<Hello>(sent.back()).waiting, std::vector<WorkKey>{key(1)});
   core.received(two, Orders{.number = 1}, now);
-  EXPECT_EQ(deeds(), Words{"close"}) << "orders before Welcome";
+  EXPECT_EQ(effects(), Words{"close"}) << "orders before Welcome";
 }
 
 TEST_F(AgentCoreTest, ReportsAreNumberedAndBatched) {
   join();
   say({.start = {order(1), order(2)}});
-  deeds();
+  effects();
   start(1);
   start(2);
   end(1);
-  EXPECT_EQ(deeds(), Words{"report 1 +2 -1:exited"}) << "an end says its start as well";
+  EXPECT_EQ(effects(), Words{"report 1 +2 -1:exited"}) << "an end says its start as well";
   end(2);
-  EXPECT_EQ(deeds(), Words{"report 2 -2:exited"});
+  EXPECT_EQ(effects(), Words{"report 2 -2:exited"});
 }
 
 TEST_F(AgentCoreTest, NothingIsReportedBeforeWelcome) {
   core.keeper_connected({}, now);
   core.connected(one, now);
-  EXPECT_EQ(deeds(), Words{"hello"});
+  EXPECT_EQ(effects(), Words{"hello"});
   start(5);
-  EXPECT_EQ(deeds(), Words{});
+  EXPECT_EQ(effects(), Words{});
   core.received(one, Welcome{NodeId(1)}, now);
-  EXPECT_EQ(deeds(), Words{"report 1 +5"});
+  EXPECT_EQ(effects(), Words{"report 1 +5"});
 }
 
 TEST_F(AgentCoreTest, RepeatedStartChangesNothing) {
   join();
   say({.start = {order(1), order(2, true)}});
-  EXPECT_EQ(deeds(), (Words{"start 1", "start 2"}));
+  EXPECT_EQ(effects(), (Words{"start 1", "start 2"}));
   say({.start = {order(1), order(2)}});
-  EXPECT_EQ(deeds(), Words{}) << "handed over";
+  EXPECT_EQ(effects(), Words{}) << "handed over";
   start(2);
   end(1);
-  EXPECT_EQ(deeds(), (Words{"report 1 +2 -1:exited"}));
+  EXPECT_EQ(effects(), (Words{"report 1 +2 -1:exited"}));
   say({.start = {order(1)}});
-  EXPECT_EQ(deeds(), Words{}) << "ended, not forgotten";
+  EXPECT_EQ(effects(), Words{}) << "ended, not forgotten";
 }
 
 TEST_F(AgentCoreTest, PrefetchedIsHandedOverAfterAllBeforeIt) {
   join();
   say({.start = {with_source(1), order(2, true), order(3)}});
-  EXPECT_EQ(deeds(), (Words{"stage 1", "start 3"})) << "1 takes its capacity first; 3 has its own already";
+  EXPECT_EQ(effects(), (Words{"stage 1", "start 3"})) << "1 takes its capacity first; 3 has its own already";
   core.staged({key(1), {}, {}, {}}, now);
-  EXPECT_EQ(deeds(), (Words{"start 1", "start 2"}));
+  EXPECT_EQ(effects(), (Words{"start 1", "start 2"}));
 }
 
 TEST_F(AgentCoreTest, ReportsTravelTogetherWhileTheKeeperHasWork) {
   join();
   say({.start = {order(1), order(2, true), order(3, true), order(4, true)}});
-  deeds();
+  effects();
   start(1);
-  EXPECT_EQ(deeds(), Words{}) << "3 wait";
+  EXPECT_EQ(effects(), Words{}) << "3 wait";
   now += 4ms;
   end(1);
   start(2);
-  EXPECT_EQ(deeds(), Words{}) << "1 ended, 2 wait";
+  EXPECT_EQ(effects(), Words{}) << "1 ended, 2 wait";
   EXPECT_EQ(core.wake_at(), now + 26ms);
   now += 26ms;
   core.tick(now);
-  EXPECT_EQ(deeds(), Words{"report 1 +2 -1:exited"}) << "not longer than 30 ms";
+  EXPECT_EQ(effects(), Words{"report 1 +2 -1:exited"}) << "not longer than 30 ms";
   end(2);
   start(3);
-  EXPECT_EQ(deeds(), Words{}) << "1 ended, 1 waits";
+  EXPECT_EQ(effects(), Words{}) << "1 ended, 1 waits";
   end(3);
   start(4);
-  EXPECT_EQ(deeds(), Words{"report 2 +4 -2:exited -3:exited"}) << "more has ended than waits";
+  EXPECT_EQ(effects(), Words{"report 2 +4 -2:exited -3:exited"}) << "more has ended than waits";
 }
 
 TEST_F(AgentCoreTest, HelloListsWaitingAttemptsInOrder) {
@@ -221,7 +221,7 @@ TEST_F(AgentCoreTest, HelloListsWaitingAttemptsInOrder) {
   say({.start = {with_source(9), order(5, true), order(4, true), order(7)}});
   core.disconnected(one);
   core.connected(two, now);
-  deeds();
+  effects();
   EXPECT_EQ(std::get<Hello>(sent.back()).waiting, (std::vector<WorkKey>{key(9), key(7), key(5), key(4)}));
 }
 
@@ -231,60 +231,60 @@ TEST_F(AgentCoreTest, AttemptsWaitingInTheKeeperAreAdopted) {
   core.keeper_connected(list, now);
   core.connected(one, now);
   core.received(one, Welcome{NodeId(1)}, now);
-  EXPECT_EQ(deeds(), Words{"hello"});
+  EXPECT_EQ(effects(), Words{"hello"});
   EXPECT_EQ(std::get<Hello>(sent.back()).waiting, (std::vector<WorkKey>{key(6), key(3)}));
   EXPECT_EQ(core.waiting(), 2u);
   say({.start = {order(3)}, .stop = {{key(6)}}});
-  EXPECT_EQ(deeds(), Words{"stop 6"});
+  EXPECT_EQ(effects(), Words{"stop 6"});
 }
 
 TEST_F(AgentCoreTest, StopBeforeTheStart) {
   join();
   say({.start = {with_source(1), with_source(2, true, 2), order(3, true)}});
-  EXPECT_EQ(deeds(), (Words{"stage 1", "stage 2"}));
+  EXPECT_EQ(effects(), (Words{"stage 1", "stage 2"}));
   say({.stop = {{key(2)}}});
-  EXPECT_EQ(deeds(), Words{"report 1 -2:not_started -2/1:not_started"});
+  EXPECT_EQ(effects(), Words{"report 1 -2:not_started -2/1:not_started"});
   say({.stop = {{key(2)}}, .forget = {key(2)}});
-  EXPECT_EQ(deeds(), Words{"release 2"}) << "idempotent, and the keeper never knew of it";
+  EXPECT_EQ(effects(), Words{"release 2"}) << "idempotent, and the keeper never knew of it";
   core.staged({key(1), {}, {}, {}}, now);
-  EXPECT_EQ(deeds(), (Words{"start 1", "start 3"}));
+  EXPECT_EQ(effects(), (Words{"start 1", "start 3"}));
 }
 
 TEST_F(AgentCoreTest, StopOfARunningAttempt) {
   join();
   say({.start = {order(1)}, .stop = {{key(1)}}});
-  EXPECT_EQ(deeds(), (Words{"start 1", "stop 1"}));
+  EXPECT_EQ(effects(), (Words{"start 1", "stop 1"}));
   say({.stop = {{key(1), Duration(0)}, {key(8)}}});
-  EXPECT_EQ(deeds(), Words{"stop 1"}) << "a harder one is passed on, one for nobody is not";
+  EXPECT_EQ(effects(), Words{"stop 1"}) << "a harder one is passed on, one for nobody is not";
   end(1);
   say({.stop = {{key(1)}}});
-  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"});
+  EXPECT_EQ(effects(), Words{"report 1 -1:exited"});
 }
 
 TEST_F(AgentCoreTest, EndsAreReportedUntilForgotten) {
   join();
   say({.start = {order(1)}});
   end(1);
-  EXPECT_EQ(deeds(), (Words{"start 1", "report 1 -1:exited"}));
+  EXPECT_EQ(effects(), (Words{"start 1", "report 1 -1:exited"}));
   core.disconnected(one);
   core.connected(two, now);
   core.received(two, Welcome{NodeId(1)}, now);
-  EXPECT_EQ(deeds(), Words{"hello"});
+  EXPECT_EQ(effects(), Words{"hello"});
   EXPECT_EQ(std::get<Hello>(sent.back()).ended.size(), 1u);
   core.received(two, Orders{.number = 1, .forget = {key(1)}}, now);
-  EXPECT_EQ(deeds(), Words{"forget 1"});
+  EXPECT_EQ(effects(), Words{"forget 1"});
   core.disconnected(two);
   core.connected(one, now);
-  EXPECT_EQ(deeds(), Words{"hello"});
+  EXPECT_EQ(effects(), Words{"hello"});
   EXPECT_TRUE(std::get<Hello>(sent.back()).ended.empty());
 }
 
 TEST_F(AgentCoreTest, RunningAttemptIsNotForgotten) {
   join();
   say({.start = {order(1)}, .forget = {key(1)}});
-  EXPECT_EQ(deeds(), Words{"start 1"});
+  EXPECT_EQ(effects(), Words{"start 1"});
   end(1);
-  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"});
+  EXPECT_EQ(effects(), Words{"report 1 -1:exited"});
 }
 
 TEST_F(AgentCoreTest, HeartbeatsAreSentWhenIdle) {
@@ -293,16 +293,16 @@ TEST_F(AgentCoreTest, HeartbeatsAreSentWhenIdle) {
   now += 400ms;
   say({.start = {order(1)}});
   start(1);
-  EXPECT_EQ(deeds(), (Words{"start 1", "report 1 +1"}));
+  EXPECT_EQ(effects(), (Words{"start 1", "report 1 +1"}));
   now += 100ms;
   core.tick(now);
-  EXPECT_EQ(deeds(), Words{}) << "a real report is a heartbeat too";
+  EXPECT_EQ(effects(), Words{}) << "a real report is a heartbeat too";
   now += 400ms;
   core.tick(now);
-  EXPECT_EQ(deeds(), Words{"report 2"});
+  EXPECT_EQ(effects(), Words{"report 2"});
   now += 2s;
   core.tick(now);
-  EXPECT_EQ(deeds(), Words{"close"}) << "nothing heard for more than silence_max";
+  EXPECT_EQ(effects(), Words{"close"}) << "nothing heard for more than silence_max";
   EXPECT_EQ(core.wake_at(), std::nullopt);
 }
 
@@ -310,15 +310,15 @@ TEST_F(AgentCoreTest, KeeperLost) {
   join();
   say({.start = {order(1), order(2)}});
   start(1);
-  EXPECT_EQ(deeds(), (Words{"start 1", "start 2", "report 1 +1"}));
+  EXPECT_EQ(effects(), (Words{"start 1", "start 2", "report 1 +1"}));
   core.keeper_lost();
   say({.start = {order(3)}, .stop = {{key(1)}}});
-  EXPECT_EQ(deeds(), Words{}) << "held back until there is a keeper";
+  EXPECT_EQ(effects(), Words{}) << "held back until there is a keeper";
   ProcessEnded lost;
   lost.key = key(1);
   lost.kind = ProcessEndKind::lost;
   core.keeper_connected({{}, {lost}, {}}, now);
-  EXPECT_EQ(deeds(), (Words{"start 3", "report 2 -2:lost -1:lost"}))
+  EXPECT_EQ(effects(), (Words{"start 3", "report 2 -2:lost -1:lost"}))
       << "2 never reached the old keeper's journal";
 }
 
@@ -326,33 +326,33 @@ TEST_F(AgentCoreTest, ForgetWhileThereIsNoKeeper) {
   join();
   say({.start = {order(1)}});
   end(1);
-  deeds();
+  effects();
   core.keeper_lost();
   say({.forget = {key(1)}});
-  EXPECT_EQ(deeds(), Words{});
+  EXPECT_EQ(effects(), Words{});
   ProcessEnded ended;
   ended.key = key(1);
   core.keeper_connected({{}, {ended}, {}}, now);
-  EXPECT_EQ(deeds(), Words{"forget 1"}) << "and not reported again";
+  EXPECT_EQ(effects(), Words{"forget 1"}) << "and not reported again";
 }
 
 TEST_F(AgentCoreTest, Staging) {
   join();
   say({.start = {with_source(1), with_source(2, true)}});
-  EXPECT_EQ(deeds(), (Words{"stage 1", "stage 2"}));
+  EXPECT_EQ(effects(), (Words{"stage 1", "stage 2"}));
   core.staged({key(2), {}, {}, {}}, now);
-  EXPECT_EQ(deeds(), Words{}) << "ready before its turn";
+  EXPECT_EQ(effects(), Words{}) << "ready before its turn";
   core.staged({key(1), {}, {}, {}}, now);
-  EXPECT_EQ(deeds(), (Words{"start 1", "start 2"}));
+  EXPECT_EQ(effects(), (Words{"start 1", "start 2"}));
 }
 
 TEST_F(AgentCoreTest, StagingThatFails) {
   join();
   say({.start = {with_source(1), order(2, true)}});
-  EXPECT_EQ(deeds(), Words{"stage 1"});
+  EXPECT_EQ(effects(), Words{"stage 1"});
   core.staged({key(1), {}, {}, "disk full"}, now);
   core.started({key(2), 0, 7, now});
-  EXPECT_EQ(deeds(), (Words{"start 2", "report 1 +2 -1:start_failed"}));
+  EXPECT_EQ(effects(), (Words{"start 2", "report 1 +2 -1:start_failed"}));
   const ProcessEnded& end = std::get<Report>(sent.back()).ended[0];
   EXPECT_FALSE(end.counts_against_retries);
   EXPECT_NE(end.detail.find("disk full"), std::string::npos);
@@ -362,39 +362,39 @@ TEST_F(AgentCoreTest, StopWhileStaging) {
   join();
   say({.start = {with_source(1)}});
   say({.stop = {{key(1)}}});
-  EXPECT_EQ(deeds(), (Words{"stage 1", "report 1 -1:not_started"}));
+  EXPECT_EQ(effects(), (Words{"stage 1", "report 1 -1:not_started"}));
   core.staged({key(1), {}, {}, {}}, now);
-  EXPECT_EQ(deeds(), Words{});
+  EXPECT_EQ(effects(), Words{});
 }
 
 TEST_F(AgentCoreTest, QuitWhenNothingIsLeft) {
   join();
   say({.start = {order(1)}, .stop = {{key(1)}}, .quit = true});
-  EXPECT_EQ(deeds(), (Words{"start 1", "stop 1"}));
+  EXPECT_EQ(effects(), (Words{"start 1", "stop 1"}));
   end(1);
-  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"}) << "the end is not saved yet";
+  EXPECT_EQ(effects(), Words{"report 1 -1:exited"}) << "the end is not saved yet";
   say({.forget = {key(1)}});
-  EXPECT_EQ(deeds(), (Words{"forget 1", "quit"}));
-  EXPECT_EQ(deeds(), Words{}) << "said once";
+  EXPECT_EQ(effects(), (Words{"forget 1", "quit"}));
+  EXPECT_EQ(effects(), Words{}) << "said once";
 }
 
 TEST_F(AgentCoreTest, QuitWhenTheServiceIsGoneToo) {
   join();
   say({.start = {order(1)}, .quit = true});
   end(1);
-  EXPECT_EQ(deeds(), (Words{"start 1", "report 1 -1:exited"}));
+  EXPECT_EQ(effects(), (Words{"start 1", "report 1 -1:exited"}));
   core.disconnected(one);
-  EXPECT_EQ(deeds(), Words{"quit"});
+  EXPECT_EQ(effects(), Words{"quit"});
 }
 
 TEST_F(AgentCoreTest, Refused) {
   core.keeper_connected({}, now);
   core.connected(one, now);
   core.received(one, Refused{"busy", false}, now);
-  EXPECT_EQ(deeds(), (Words{"hello", "close"}));
+  EXPECT_EQ(effects(), (Words{"hello", "close"}));
   core.connected(two, now);
   core.received(two, Refused{"the name is taken", true}, now);
-  EXPECT_EQ(deeds(), (Words{"hello", "close", "quit the name is taken"}));
+  EXPECT_EQ(effects(), (Words{"hello", "close", "quit the name is taken"}));
 }
 
 PrepareOrder preparing(std::uint32_t index) {
@@ -407,38 +407,38 @@ PrepareOrder preparing(std::uint32_t index) {
 TEST_F(AgentCoreTest, GangIsPreparedFirstAndStartedWithoutStagingAgain) {
   join();
   say({.prepare = {preparing(1)}});
-  EXPECT_EQ(deeds(), Words{"stage 1"});
+  EXPECT_EQ(effects(), Words{"stage 1"});
   say({.prepare = {preparing(1)}});
-  EXPECT_EQ(deeds(), Words{}) << "it is at it";
+  EXPECT_EQ(effects(), Words{}) << "it is at it";
   core.staged({key(1), {31001}, "5ec2e7", {}}, now);
-  EXPECT_EQ(deeds(), Words{"report 1 =1"});
+  EXPECT_EQ(effects(), Words{"report 1 =1"});
   EXPECT_EQ(std::get<Report>(sent.back()).prepared[0].ports, std::vector<std::uint16_t>{31001});
   say({.prepare = {preparing(1)}});
-  EXPECT_EQ(deeds(), Words{"report 2 =1"}) << "asked again, it says so again";
+  EXPECT_EQ(effects(), Words{"report 2 =1"}) << "asked again, it says so again";
   say({.start = {with_source(1)}});
-  EXPECT_EQ(deeds(), Words{"start 1"});
+  EXPECT_EQ(effects(), Words{"start 1"});
 }
 
 TEST_F(AgentCoreTest, PreparedAttemptIsInHelloAndReleasedWhenStopped) {
   join();
   say({.prepare = {preparing(1), preparing(2), preparing(3)}});
-  EXPECT_EQ(deeds(), (Words{"stage 1", "stage 2", "stage 3"}));
+  EXPECT_EQ(effects(), (Words{"stage 1", "stage 2", "stage 3"}));
   core.staged({key(1), {31001}, "5ec2e7", {}}, now);
-  core.staged({key(2), {}, {}, "no room"}, now);
-  EXPECT_EQ(deeds(), Words{"report 1 =1 =2:no room"});
+  core.staged({key(2), {}, {}, "disk full"}, now);
+  EXPECT_EQ(effects(), Words{"report 1 =1 =2:disk full"});
   core.disconnected(one);
   core.connected(two, now);
-  EXPECT_EQ(deeds(), Words{"hello"});
+  EXPECT_EQ(effects(), Words{"hello"});
   const Hello& hello = std::get<Hello>(sent.back());
   ASSERT_EQ(hello.prepared.size(), 2u);
-  EXPECT_EQ(hello.prepared[1].problem, "no room");
+  EXPECT_EQ(hello.prepared[1].problem, "disk full");
   EXPECT_TRUE(hello.waiting.empty()) << "nothing of it was ordered to start";
   core.received(two, Welcome{}, now);
   Orders orders{.number = 1, .start = {}, .stop = {{key(1)}, {key(3)}}};
   core.received(two, orders, now);
-  EXPECT_EQ(deeds(), (Words{"release 1", "release 3"})) << "and no end is reported: nothing ran";
+  EXPECT_EQ(effects(), (Words{"release 1", "release 3"})) << "and no end is reported: nothing ran";
   core.staged({key(3), {31003}, "x", {}}, now);
-  EXPECT_EQ(deeds(), Words{"release 3"}) << "found too late";
+  EXPECT_EQ(effects(), Words{"release 3"}) << "found too late";
 }
 
 TEST_F(AgentCoreTest, ForgottenAttemptMayBeOrderedAgain) {
@@ -446,9 +446,9 @@ TEST_F(AgentCoreTest, ForgottenAttemptMayBeOrderedAgain) {
   say({.start = {order(1)}});
   start(1);
   end(1);
-  deeds();
+  effects();
   say({.forget = {key(1)}, .prepare = {{key(1), "folder", {}, {}, {}, 1}}});
-  EXPECT_EQ(deeds(), (Words{"forget 1", "stage 1"}));
+  EXPECT_EQ(effects(), (Words{"forget 1", "stage 1"}));
 }
 
 TEST_F(AgentCoreTest, FilesWithPortsAreLaidOutBeforeTheStart) {
@@ -456,38 +456,38 @@ TEST_F(AgentCoreTest, FilesWithPortsAreLaidOutBeforeTheStart) {
   for (const std::uint32_t index : {1u, 2u}) {
     say({.prepare = {{key(index), "folder", {}, {}, {{"hosts", "a:0"}}, 1}}});
     core.staged({key(index), {31001}, "secret", ""}, now);
-    deeds();
+    effects();
     StartOrder start = order(index);
     start.files = {{"hosts", index == 1 ? "a:0" : "a:31001"}};
     say({.start = {start}});
-    EXPECT_EQ(deeds(), Words{index == 1 ? "start 1" : "stage 2"});
+    EXPECT_EQ(effects(), Words{index == 1 ? "start 1" : "stage 2"});
   }
   core.staged({key(2), {}, "", ""}, now);
-  EXPECT_EQ(deeds(), Words{"start 2"});
+  EXPECT_EQ(effects(), Words{"start 2"});
 }
 
 TEST_F(AgentCoreTest, FilesAreWrittenOnlyForRunningAttempts) {
   join();
   say({.start = {order(1)}});
   start(1);
-  deeds();
+  effects();
   say({.files = {{key(1), "folder", {{"hostfile", "a"}}}, {key(2), "folder", {{"hostfile", "b"}}}}});
-  EXPECT_EQ(deeds(), Words{"write 1"});
+  EXPECT_EQ(effects(), Words{"write 1"});
 }
 
 TEST_F(AgentCoreTest, StallIsReportedAgainAfterALostConnection) {
   join();
   say({.start = {order(1)}});
   start(1);
-  deeds();
+  effects();
   core.stalled(key(1), true);
-  deeds();
+  effects();
   EXPECT_EQ(std::get<Report>(sent.back()).stalled, (std::vector<std::pair<WorkKey, bool>>{{key(1), true}}));
   core.disconnected(one);
   core.connected(SessionId{2}, now);
-  deeds();
+  effects();
   core.received(SessionId{2}, Welcome{}, now);
-  deeds();
+  effects();
   EXPECT_EQ(std::get<Report>(sent.back()).stalled.size(), 1u);
 }
 
@@ -510,14 +510,14 @@ ProcessEnded preparation_end(std::uint32_t index, int code) {
 TEST_F(AgentCoreTest, NodeIsReadyWhenItsPreparationHasSucceeded) {
   join();
   say({.prepare = {with_preparation(1)}});
-  EXPECT_EQ(deeds(), Words{"stage 1"});
+  EXPECT_EQ(effects(), Words{"stage 1"});
   core.staged({key(1), {31001}, "5ec2e7", {}, {}, {}}, now);
-  EXPECT_EQ(deeds(), Words{"start 1"});
+  EXPECT_EQ(effects(), Words{"start 1"});
   core.ended(preparation_end(1, 0));
-  EXPECT_EQ(deeds(), Words{"report 1 =1 -1:exited"});
+  EXPECT_EQ(effects(), Words{"report 1 =1 -1:exited"});
   EXPECT_EQ(std::get<Report>(sent.back()).prepared[0].ports, std::vector<std::uint16_t>{31001});
   say({.start = {order(1)}, .forget = {PreparationRun{key(1)}}});
-  EXPECT_EQ(deeds(), (Words{"forget 1", "start 1"}));
+  EXPECT_EQ(effects(), (Words{"forget 1", "start 1"}));
 }
 
 TEST_F(AgentCoreTest, FailedPreparationReportsHow) {
@@ -527,7 +527,7 @@ TEST_F(AgentCoreTest, FailedPreparationReportsHow) {
   ProcessEnded ended = preparation_end(1, 3);
   ended.last_lines = "no such package";
   core.ended(ended);
-  (void)deeds();
+  (void)effects();
   const Prepared& said = std::get<Report>(sent.back()).prepared.at(0);
   EXPECT_EQ(said.exit_code, 3);
   EXPECT_EQ(said.last_lines, "no such package");
@@ -538,11 +538,11 @@ TEST_F(AgentCoreTest, StopDuringPreparationStopsThePreparation) {
   join();
   say({.prepare = {with_preparation(1)}});
   core.staged({key(1), {}, {}, {}, {}, {}}, now);
-  (void)deeds();
+  (void)effects();
   say({.stop = {{key(1), 5s, {}, {}}}});
-  EXPECT_EQ(deeds(), (Words{"release 1", "stop 1"}));
+  EXPECT_EQ(effects(), (Words{"release 1", "stop 1"}));
   core.ended(preparation_end(1, 0));
-  EXPECT_EQ(deeds(), Words{"report 1 -1:exited"}) << "that it is ready is not reported";
+  EXPECT_EQ(effects(), Words{"report 1 -1:exited"}) << "that it is ready is not reported";
 }
 
 TEST_F(AgentCoreTest, NewAgentContinuesAPreparation) {
@@ -551,12 +551,12 @@ TEST_F(AgentCoreTest, NewAgentContinuesAPreparation) {
   core.keeper_connected(list, now);
   core.connected(one, now);
   core.received(one, Welcome{NodeId(1)}, now);
-  (void)deeds();
+  (void)effects();
   say({.prepare = {with_preparation(1)}});
   core.staged({key(1), {}, {}, {}, {}, {}}, now);
-  EXPECT_EQ(deeds(), Words{"stage 1"}) << "it is not started a second time";
+  EXPECT_EQ(effects(), Words{"stage 1"}) << "it is not started a second time";
   core.ended(preparation_end(1, 0));
-  EXPECT_EQ(deeds(), Words{"report 1 =1 -1:exited"});
+  EXPECT_EQ(effects(), Words{"report 1 =1 -1:exited"});
 }
 
 TEST_F(AgentCoreTest, LeaseIsRenewedAsOfTheSendingOfWhatIsAcknowledged) {
@@ -564,20 +564,20 @@ TEST_F(AgentCoreTest, LeaseIsRenewedAsOfTheSendingOfWhatIsAcknowledged) {
   EXPECT_EQ(renewed, now) << "Welcome acknowledges Hello";
   const TimePoint first = now += 500ms;
   core.tick(now);
-  ASSERT_EQ(deeds(), std::vector<std::string>{"report 1"});
+  ASSERT_EQ(effects(), std::vector<std::string>{"report 1"});
   const TimePoint second = now += 500ms;
   core.tick(now);
-  ASSERT_EQ(deeds(), std::vector<std::string>{"report 2"});
+  ASSERT_EQ(effects(), std::vector<std::string>{"report 2"});
   now += 100ms;
   say({.received = 1});
-  deeds();
+  effects();
   EXPECT_EQ(renewed, first);
   say({.received = 1});
   renewed.reset();
-  deeds();
+  effects();
   EXPECT_EQ(renewed, std::nullopt) << "nothing new is acknowledged";
   say({.received = 2});
-  deeds();
+  effects();
   EXPECT_EQ(renewed, second);
 }
 
@@ -585,7 +585,7 @@ TEST_F(AgentCoreTest, LeaseIsRenewedBeforeWhatStartsUnderIt) {
   join();
   now += 500ms;
   core.tick(now);
-  deeds();
+  effects();
   Orders orders{.start = {order(1)}};
   orders.received = 1;
   say(std::move(orders));

@@ -105,7 +105,7 @@ std::vector<std::pair<WorkKey, bool>> StallWatch::look(TimePoint now) {
       for (const std::string& output : process.outputs) bytes += size_of(output);
       if (process.pid > 0) cpu += cpu_of(*all, process.pid);
     }
-    // What has ended takes its time with it, so less than before is news as well.
+    // What has ended takes its time with it, so less than before is progress as well.
     const Duration since = now - watched.active_at;
     if (bytes != watched.bytes || cpu < watched.cpu || (cpu - watched.cpu) * 100 > since) {
       watched.bytes = bytes;

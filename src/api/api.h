@@ -129,7 +129,7 @@ class Api {
 
   // (audit.cpp)
   bool is_audited(const Admission& admission) const;
-  bool is_stranger_flood() const;
+  bool is_unauthorized_flood() const;
   std::string degraded() const;  // empty, or why requests that change something are refused
   void audit_refusal(const net::Request& head, const Admission& admission) const;
   std::shared_ptr<net::Exchange> audited(std::shared_ptr<net::Exchange> exchange, const Admission& admission,
@@ -258,8 +258,8 @@ class Api {
   TokenTable tokens_;
   std::uint64_t requests_ = 0;
   std::uint64_t unauthorized_ = 0;
-  mutable std::size_t strangers_ = 0;  // of the audit log, since then
-  mutable TimePoint strangers_since_{};
+  mutable std::size_t unauthorized_audited_ = 0;  // of the audit log, since then
+  mutable TimePoint audited_since_{};
   FolderWorkers folders_;  // of datastores
   Worker parser_;          // these last: their work may use everything above
   Worker worker_;

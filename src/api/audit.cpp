@@ -7,7 +7,7 @@
 namespace slipway::api {
 namespace {
 
-constexpr std::size_t strangers_max =
+constexpr std::size_t unauthorized_max =
     20;  // requests without a known token, a second: they could fill the disk
 
 wire::AuditEntry entry_of(const net::Request& request, const std::optional<control::Caller>& caller,
@@ -36,7 +36,7 @@ bool Api::is_audited(const Admission& admission) const {
   const bool is_read = !admission.access || admission.access->verb() == Verb::read;
   if (admission.refusal) {
     const bool is_denied = admission.refusal->status == 401 || admission.refusal->status == 403;
-    return is_denied && (admission.caller || !is_stranger_flood());
+    return is_denied && (admission.caller || !is_unauthorized_flood());
   }
   if (!admission.access || admission.is_open) return false;
   if (is_read) return options_.audit_reads;
@@ -52,13 +52,13 @@ std::string Api::degraded() const {
   return why.empty() ? why : "the audit log cannot be written: " + why;
 }
 
-bool Api::is_stranger_flood() const {
+bool Api::is_unauthorized_flood() const {
   const TimePoint now = clock_.now();
-  if (now >= strangers_since_ + std::chrono::seconds(1)) {
-    strangers_since_ = now;
-    strangers_ = 0;
+  if (now >= audited_since_ + std::chrono::seconds(1)) {
+    audited_since_ = now;
+    unauthorized_audited_ = 0;
   }
-  return ++strangers_ > strangers_max;
+  return ++unauthorized_audited_ > unauthorized_max;
 }
 
 void Api::audit_refusal(const net::Request& head, const Admission& admission) const {

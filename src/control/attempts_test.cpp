@@ -280,7 +280,7 @@ TEST(LostNode, InterruptsItsAttemptsWithoutUsingRetries) {
   EXPECT_EQ(task.attempt->record.key.attempt, 2u);
 }
 
-TEST(LostNode, APieceOfNewsAboutAnUnknownNodeIsIgnored) {
+TEST(LostNode, ReportOfAnUnknownNodeIsIgnored) {
   Bench bench;
   bench.pool();
   on_node_lost(bench.turn, bench.user, "nobody", "it is gone");

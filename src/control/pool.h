@@ -46,7 +46,7 @@ struct Pool {
   TimePoint evaluate_at{};
   std::deque<SampleRun> samples;            // oldest first
   std::uint64_t succeeded = 0, failed = 0;  // tasks, since the last sample
-  std::vector<std::string> news;            // of this turn, for its history
+  std::vector<std::string> reasons;         // of this turn, for its history
   UsageMeter usage;
   bool usage_changed = false;
   std::set<sched::UserId> users_changed;          // whose use is to be saved

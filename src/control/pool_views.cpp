@@ -59,7 +59,7 @@ PoolView pool_view(const Turn& turn, const Pool& pool) {
   return view;
 }
 
-void remember(Pool& pool, std::string reason) { pool.news.push_back(std::move(reason)); }
+void remember(Pool& pool, std::string reason) { pool.reasons.push_back(std::move(reason)); }
 
 // One line a turn: what happens at once is one thing.
 static void write_line(Turn& turn, Pool& pool) {
@@ -71,16 +71,17 @@ static void write_line(Turn& turn, Pool& pool) {
   entry.target = pool.record.target;
   entry.present = pool.present;
   entry.nodes = states_of(pool);
-  for (std::size_t i = 0; i < std::min(pool.news.size(), said_max); ++i)
-    entry.reason += (i == 0 ? "" : "; ") + pool.news[i];
-  if (pool.news.size() > said_max) entry.reason += fmt::format("; and {} more", pool.news.size() - said_max);
-  pool.news.clear();
+  for (std::size_t i = 0; i < std::min(pool.reasons.size(), said_max); ++i)
+    entry.reason += (i == 0 ? "" : "; ") + pool.reasons[i];
+  if (pool.reasons.size() > said_max)
+    entry.reason += fmt::format("; and {} more", pool.reasons.size() - said_max);
+  pool.reasons.clear();
   turn.effects.changes.pool_history.push_back(std::move(entry));
 }
 
 void write_history(Turn& turn) {
   for (auto& [key, pool] : turn.state.pools)
-    if (!pool.news.empty()) write_line(turn, pool);
+    if (!pool.reasons.empty()) write_line(turn, pool);
 }
 
 std::vector<NodeRecord> local_nodes(const State& state) {

@@ -7,7 +7,7 @@
 namespace slipway::control {
 namespace {
 
-TEST(Turns, ANodeThatWasToldOfALaterTurnStopsTheTurn) {
+TEST(Turns, NodeThatHasSeenALaterTurnStopsTheService) {
   struct Row {
     const char* rule;
     SavedTurn seen;

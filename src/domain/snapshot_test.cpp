@@ -92,7 +92,7 @@ TEST(Snapshot, LinksMayFormChainsOfFortyAndNoMore) {
   EXPECT_NE(error_of(twice), "none");
 }
 
-TEST(Snapshot, NothingLiesBehindALinkOrAFile) {
+TEST(Snapshot, PathBelowALinkOrAFileIsRefused) {
   struct Row {
     const char* rule;
     Snapshot snapshot;

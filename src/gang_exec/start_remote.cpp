@@ -199,7 +199,7 @@ int start_remote(const std::vector<std::string>& words) {
   }
   const pid_t caller = ::getppid();
   const auto code = start_on(*gang, node, *command, variables);
-  // mpirun may end before its daemons do; then the task is over, and losing them is no news.
+  // mpirun may end before its daemons do; then the task is over, and losing them changes nothing.
   if (!code && ::getppid() != caller) return not_started;
   if (!code) return report(code.error(), not_started);
   if (*code == 126 || *code == 127)

@@ -264,7 +264,7 @@ TEST(Torch, TorchrunStartsTheProcessesOfANode) {
   EXPECT_EQ(commands(task, placed_on(2))[1], line(1, "--no_python ./train --fast"));
 }
 
-TEST(Torch, TorchrunIsToldHowManyNodesThereMayBe) {
+TEST(Torch, TorchrunGetsTheRangeOfNodes) {
   TaskSpec task = alike(Toolkit::torch, 4, 1);
   task.torchrun = task.framework_elastic = true;
   task.nodes_min = 1;

@@ -2,7 +2,7 @@
 // How many nodes a pool should have by its scenario. Pure: same settings, samples and time, same targets.
 //
 // Task scenarios look at the newest sample and at the mean of a look-back window; calendar scenarios only at
-// the time. Preempted nodes make room for dedicated ones when the scenario asks to rebalance.
+// the time. Preempted nodes are replaced by dedicated ones when the scenario asks to rebalance.
 #include <cstdint>
 #include <span>
 #include <string>

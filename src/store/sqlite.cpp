@@ -114,7 +114,7 @@ Result<void> SqliteStore::save_in_transaction(const control::Changes& changes) {
 
 Result<void> SqliteStore::probe() {
   if (auto there = look(); !there) return there;
-  // More than one page, so that a disk with a few bytes left does not count as having room.
+  // More than one page, so that a disk with a few bytes left does not count as free.
   Transaction transaction(*db_);
   return transaction.begin()
       .and_then([&] {

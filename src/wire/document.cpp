@@ -169,7 +169,7 @@ class YamlBuilder {
   explicit YamlBuilder(std::string_view name) : bounds_(name, yaml_values_max) {}
 
   Result<Value> build(const YAML::Node& node, std::size_t depth) {
-    if (auto room = bounds_.enter(depth); !room) return fail(room.error());
+    if (auto entered = bounds_.enter(depth); !entered) return fail(entered.error());
     Value value;
     if (!node.Mark().is_null()) {
       value.line = node.Mark().line + 1;
@@ -284,8 +284,8 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   }
   // Where the text is now; nullptr when it has too much.
   Value* add(Value::Kind kind, std::string text) {
-    if (auto room = bounds_.enter(open_.size()); !room) {
-      problem_ = room.error();
+    if (auto entered = bounds_.enter(open_.size()); !entered) {
+      problem_ = entered.error();
       return nullptr;
     }
     Value* value = &root_;

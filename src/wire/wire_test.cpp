@@ -238,7 +238,7 @@ TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
   hello.waiting = {key};
   hello.running = {{key, 1, 99, time}};
   hello.ended = {ended};
-  hello.prepared = {{key, {31001, 31002}, "ab12", "no room"}};
+  hello.prepared = {{key, {31001, 31002}, "ab12", "disk full"}};
   const Report report{9, {{key, 0, 12, time}}, {ended}, hello.prepared, {{key, true}}};
   for (const FromAgent& message : {FromAgent(hello), FromAgent(report)})
     EXPECT_EQ(parse_from_agent(format(message)).value(), message);

@@ -85,7 +85,7 @@ TEST(Audit, WhatWasDenied) {
              R"("user":"member","role":"member","workspace":"default","method":"DELETE")");
 }
 
-TEST(Audit, StrangersCannotFillTheDisk) {
+TEST(Audit, UnauthorizedRequestsCannotFillTheDisk) {
   Audit audit;
   for (int i = 0; i < 1'000; ++i) audit.service.ask("GET", "/v1/jobs", "", "nobody-knows-this");
   EXPECT_LT(audit.lines().size(), 600u);  // 20 a second

@@ -156,7 +156,7 @@ TEST_F(Identity, NewBesideOldFilesContinuesTheIds) {
   EXPECT_TRUE(store->load()->jobs.empty());
 }
 
-TEST_F(Identity, FoldersOfJobsTellWhereTheMarkIsGone) {
+TEST_F(Identity, AFolderWithJobsOfItsOwnRefusesAnOlderDatabaseWithoutAMark) {
   fs::create_directories(folder + "/workspaces/default/jobs/job_12");
   fs::remove(folder + "/service.mark");
   EXPECT_NE(refusal().what.find("job_12"), std::string::npos);

@@ -331,10 +331,10 @@ TEST_F(BatchAi, AcceptedOperationsArePolled) {
   EXPECT_EQ(asked, 3);
   EXPECT_EQ(run({"batchai", "cluster", "delete", "-w", "lab", "-n", "c", "-y", "--no-wait"}).code, 0);
   EXPECT_EQ(asked, 3);
-  service.on("GET /operations/1", 200, R"({"status":"Failed","error":{"code":"X","message":"no room"}})");
+  service.on("GET /operations/1", 200, R"({"status":"Failed","error":{"code":"X","message":"no capacity"}})");
   const Ran failed = run({"batchai", "cluster", "delete", "-w", "lab", "-n", "c", "-y"});
   EXPECT_EQ(failed.code, 1);
-  EXPECT_EQ(failed.err, "error: no room\n");
+  EXPECT_EQ(failed.err, "error: no capacity\n");
 }
 
 TEST_F(BatchAi, ScalesAndTerminates) {
