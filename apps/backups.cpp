@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "store/upkeep.h"
@@ -21,7 +22,6 @@ namespace slipway {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 
 constexpr int hour_of_night = 3;
 constexpr std::time_t day = 24 * 3600;

@@ -127,7 +127,7 @@ class ServiceEffects final : public control::OutputHandler {
     reading_ = loop_.after(reading_takes, [this, now] { control->all_received(now); });
   }
 
-  static constexpr Duration reading_takes = std::chrono::milliseconds(100);
+  static constexpr Duration reading_takes = 100ms;
   const Clock& clock_;
   std::shared_ptr<net::Loop::Timer> reading_;
   net::Loop& loop_;
@@ -410,7 +410,7 @@ class Service {
       control_->join();
       loop_.post([this, keep_running] {
         if (keep_running) return finish();
-        local_->wait_until_gone(std::chrono::seconds(10), [this] { finish(); });
+        local_->wait_until_gone(10s, [this] { finish(); });
       });
     });
   }

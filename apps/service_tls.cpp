@@ -16,8 +16,6 @@
 namespace slipway {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr Duration settle_time = 200ms;  // both files are written before they are read
 constexpr Duration renew_every_max = 1h;
 

@@ -104,7 +104,7 @@ class Cluster {
 
  private:
   bool turn() {  // whether any node was sent something
-    now_ += std::chrono::milliseconds(1);
+    now_ += 1ms;
     controller_->set_now(now_);
     for (auto& [session, report] : reports_) controller_->report(session, report);
     reports_.clear();

@@ -25,7 +25,6 @@
 #include "sched/plan.h"
 
 using namespace slipway;
-using namespace std::chrono_literals;
 
 namespace {
 

@@ -46,8 +46,6 @@
 namespace slipway::agent {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr Duration redial_first = 100ms;
 constexpr Duration redial_longest = 2s;
 constexpr Duration keeper_quit_max = 15s;

@@ -36,7 +36,7 @@ class FakeService {
   // Runs the loop until the condition holds; false after half a minute.
   bool wait(const std::function<bool()>& condition) {
     bool late = false;
-    const auto deadline = loop.after(std::chrono::seconds(30), [&] {
+    const auto deadline = loop.after(30s, [&] {
       late = true;
       loop.stop();
     });
@@ -48,7 +48,7 @@ class FakeService {
   bool wait_for_end(pid_t pid) {
     return wait([&] {
       if (!is_alive(pid)) return true;
-      look_again_ = loop.after(std::chrono::milliseconds(2), [this] { loop.stop(); });
+      look_again_ = loop.after(2ms, [this] { loop.stop(); });
       return false;
     });
   }

@@ -82,7 +82,7 @@ TEST_F(AgentTest, KilledAgentLeavesItsProcessesAndFindsThemAgain) {
     EXPECT_EQ(service.ended().code, 7);
   else
     EXPECT_EQ(hello.ended[0].code, 7);
-  service.order({.stop = {{attempt(2), std::chrono::seconds(5)}}});
+  service.order({.stop = {{attempt(2), 5s}}});
   EXPECT_EQ(service.ended().code, SIGTERM);
 }
 

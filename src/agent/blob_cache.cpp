@@ -17,7 +17,6 @@ namespace slipway::agent {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 
 constexpr Bytes size_usual = 10ull << 30;
 

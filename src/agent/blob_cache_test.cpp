@@ -13,8 +13,6 @@
 namespace slipway::agent {
 namespace {
 
-using namespace std::chrono_literals;
-
 class BlobCacheTest : public ::testing::Test {
  protected:
   // A content of 100 bytes, used so long ago.

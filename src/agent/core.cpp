@@ -11,8 +11,6 @@
 namespace slipway::agent {
 namespace {
 
-using namespace std::chrono_literals;
-
 // A service that is just loading a million tasks may take its time with the first answer.
 constexpr Duration welcome_wait_max = 10s;
 constexpr Duration report_hold_max = 30ms;

@@ -9,8 +9,6 @@
 namespace slipway::agent {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr SessionId one{1};
 constexpr SessionId two{2};
 
@@ -45,7 +43,7 @@ class AgentCoreTest : public ::testing::Test {
                   .shares_storage = true,
                   .total = {.cores = 2000, .memory = 0, .gpus = 0},
                   .notes = {"a"}}};
-  TimePoint now{std::chrono::hours(1000)};
+  TimePoint now{1000h};
   std::vector<FromAgent> sent;
   std::optional<TimePoint> renewed;
   std::uint64_t number = 0;

@@ -7,8 +7,6 @@
 namespace slipway::agent {
 namespace {
 
-using namespace std::chrono_literals;
-
 // The program that pushes tries each request several times itself.
 constexpr Duration again_after[] = {1s, 3s};
 

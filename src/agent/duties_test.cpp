@@ -5,8 +5,6 @@
 namespace slipway::agent {
 namespace {
 
-using namespace std::chrono_literals;
-
 const Sealer test_sealer = Sealer::for_now();
 Result<Sealer> get_sealer() { return test_sealer; }
 Result<Duty> parse(const std::string& content) { return parse_duty(content, get_sealer); }

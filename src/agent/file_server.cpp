@@ -26,8 +26,8 @@ using wire::Json;
 
 enum class ReplyKind : char { data = 0, json = 1, error = 2 };
 
-constexpr Duration watch_longest = std::chrono::seconds(10);
-constexpr Duration wait_unwatched = std::chrono::seconds(1);  // where the machine has no watches left
+constexpr Duration watch_longest = 10s;
+constexpr Duration wait_unwatched = 1s;  // where the machine has no watches left
 
 std::string reply_head(std::uint64_t number, ReplyKind kind) {
   std::string head(sizeof number + 1, '\0');

@@ -13,7 +13,7 @@
 namespace slipway::agent {
 namespace {
 
-constexpr Duration read_every = std::chrono::seconds(30);
+constexpr Duration read_every = 30s;
 constexpr double sector = 512;  // whatever the disk has, the kernel counts in these
 
 // vda, nvme0n1; not vda1, nvme0n1p1, loop0, dm-0, ram0.

@@ -39,10 +39,10 @@ TEST(MachineUse, NothingIsMadeOfNonsense) {
 
 TEST(MachineUse, TheFirstReadingSaysNothingYet) {
   UseMeter meter("/");
-  const TimePoint now{std::chrono::hours(1)};
+  const TimePoint now{1h};
   EXPECT_FALSE(meter.read(now));
-  EXPECT_FALSE(meter.read(now + std::chrono::seconds(1)));
-  const auto use = meter.read(now + std::chrono::seconds(31));
+  EXPECT_FALSE(meter.read(now + 1s));
+  const auto use = meter.read(now + 31s);
   ASSERT_TRUE(use);
   EXPECT_GT(use->memory, 0);
   EXPECT_GT(use->disk, 0);

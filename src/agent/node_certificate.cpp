@@ -11,8 +11,6 @@
 namespace slipway::agent {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr Duration answer_max = 10s;
 constexpr Duration check_wait_max = 1h;
 

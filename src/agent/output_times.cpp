@@ -17,7 +17,7 @@
 namespace slipway::agent {
 namespace {
 
-constexpr Duration look_pause = std::chrono::milliseconds(5);
+constexpr Duration look_pause = 5ms;
 constexpr std::size_t watched_max = 4096;  // of what a user may have in all, 8192 by some kernels
 
 std::string open_file_of(std::int64_t pid, int fd) {

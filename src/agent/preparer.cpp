@@ -12,8 +12,6 @@
 namespace slipway::agent {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr Duration trim_every = 10min;
 
 Prepared failed(const WorkKey& key, std::string problem) {

@@ -19,12 +19,12 @@ TEST(ProcessAge, IsThatOfTheKernel) {
   const Duration before = boot_time();
   const auto young = process_age(child);
   ASSERT_TRUE(young);
-  EXPECT_LT(*young, std::chrono::seconds(30));
+  EXPECT_LT(*young, 30s);
   ::poll(nullptr, 0, 50);
   const auto older = process_age(child);
   ASSERT_TRUE(older);
   EXPECT_GT(*older, *young);
-  EXPECT_LE(*older - *young, boot_time() - before + std::chrono::milliseconds(10));
+  EXPECT_LE(*older - *young, boot_time() - before + 10ms);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_FALSE(process_age(child));

@@ -165,7 +165,7 @@ TEST_F(StagingTest, TrimKeepsWhatAManifestInUseNames) {
     ASSERT_EQ(::utimensat(AT_FDCWD, blob(content).c_str(), old, 0), 0);
   }
   const TimePoint now = SystemClock().now();
-  const CacheLimits limits{0, std::chrono::hours(1)};
+  const CacheLimits limits{0, 1h};
   EXPECT_EQ(blobs.trim({}, limits, now).removed, 0u) << "the service's own folder is not a cache";
   Blobs cache{store, [](const std::string&, const auto&) -> Result<void> { return {}; }};
   EXPECT_EQ(cache.trim({sha256_hex(manifest)}, limits, now).removed, 1u);

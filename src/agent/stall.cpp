@@ -14,8 +14,6 @@
 namespace slipway::agent {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr Duration look_soonest = 50ms;
 constexpr Duration look_latest = 5s;
 

@@ -8,8 +8,6 @@
 namespace slipway::agent {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr Duration probe_max = 5s;
 constexpr Duration fetch_max = 10min;
 

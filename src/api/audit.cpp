@@ -54,7 +54,7 @@ std::string Api::degraded() const {
 
 bool Api::is_unauthorized_flood() const {
   const TimePoint now = clock_.now();
-  if (now >= audited_since_ + std::chrono::seconds(1)) {
+  if (now >= audited_since_ + 1s) {
     audited_since_ = now;
     unauthorized_audited_ = 0;
   }

@@ -13,8 +13,6 @@
 namespace slipway::api {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::size_t queue_max = 50'000;
 constexpr auto retry_every = 100ms;         // while the file cannot be written
 constexpr std::size_t line_max = 64 << 10;  // two values of 8 KiB, escaped, and the rest

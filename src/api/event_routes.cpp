@@ -15,7 +15,7 @@ namespace {
 
 using control::ReadStore;
 
-constexpr Duration wait_max = std::chrono::seconds(60);
+constexpr Duration wait_max = 60s;
 
 // One client's stream of events. It reads the past from the store page by page and then takes what happens as
 // it happens; a client too slow for that is given the store's pages again, so nothing piles up here.

@@ -10,8 +10,6 @@ namespace slipway::api {
 
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::size_t queue_max = 1'000;
 constexpr auto idle_max = 60s;
 constexpr std::size_t threads_max = 64;

@@ -18,7 +18,7 @@ namespace slipway::api {
 
 class FolderWorkers {
  public:
-  FolderWorkers(net::Loop& loop, Duration patience = std::chrono::seconds(30));
+  FolderWorkers(net::Loop& loop, Duration patience = 30s);
   ~FolderWorkers();  // threads that hang are left behind
 
   // Both on the loop's thread, and one of them exactly once: `done` is what `work` gave, which runs on the

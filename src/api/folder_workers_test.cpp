@@ -8,8 +8,6 @@
 namespace slipway::api {
 namespace {
 
-using namespace std::chrono_literals;
-
 struct LoopThread {
   net::Loop loop;
   std::thread thread{[this] { loop.run(); }};

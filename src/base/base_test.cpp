@@ -33,7 +33,6 @@ TEST(Quantity, ParsesBytes) {
 }
 
 TEST(Quantity, ParsesDurations) {
-  using namespace std::chrono_literals;
   struct Row {
     const char* text;
     Duration duration;
@@ -50,7 +49,6 @@ TEST(Quantity, ParsesDurations) {
 }
 
 TEST(Quantity, FormatsForPeople) {
-  using namespace std::chrono_literals;
   EXPECT_EQ(format_bytes(2048), "2 KiB");
   EXPECT_EQ(format_bytes(1536), "1.5 KiB");
   EXPECT_EQ(format_duration(350ms), "350 ms");

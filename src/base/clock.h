@@ -8,6 +8,8 @@
 
 namespace slipway {
 
+using namespace std::chrono_literals;  // durations are written 8s, 100ms
+
 using Duration = std::chrono::microseconds;
 using TimePoint = std::chrono::time_point<std::chrono::system_clock, Duration>;
 

@@ -15,8 +15,6 @@
 
 namespace slipway {
 
-using namespace std::chrono_literals;  // timeouts: 20s
-
 using Environment = std::map<std::string, std::string>;
 
 Environment read_environment();                                               // of this process

@@ -20,8 +20,7 @@ namespace slipway::blob {
 namespace {
 
 constexpr const char* store_version = "2021-08-06";  // of the store's interface
-constexpr std::chrono::milliseconds pauses[] = {std::chrono::milliseconds(250), std::chrono::seconds(1),
-                                                std::chrono::seconds(4)};
+constexpr std::chrono::milliseconds pauses[] = {250ms, 1s, 4s};
 constexpr std::uint64_t slowest_rate = 64 << 10;  // bytes a second; what is slower has stopped
 constexpr std::uint64_t blocks_max = 50'000;      // of one blob
 constexpr std::size_t list_pages_max = 20'000;    // 100 million blobs

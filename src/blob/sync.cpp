@@ -28,7 +28,7 @@ Result<FileLock> wait_for_lock(const std::string& path) {
   for (;;) {
     auto lock = FileLock::take(path);
     if (lock || lock.error().code != ErrorCode::conflict) return lock;
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::this_thread::sleep_for(200ms);
   }
 }
 

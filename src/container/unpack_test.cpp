@@ -23,9 +23,8 @@ TEST(Unpack, Low_ATarballThatIsMadeToFillTheDiskIsStopped) {
   ASSERT_EQ(::truncate(zeros.c_str(), off_t{200} << 20), 0);
   const std::string tarball = base + "/bomb.tar.gz";
   // Not --sparse: the archive itself has the zeros, which compress to a thousandth.
-  const auto packed =
-      run_to_exit({.argv = {"sh", "-c", "tar -C " + base + "/root -c . | gzip -1 > " + tarball}},
-                  {.timeout = std::chrono::minutes(2)});
+  const auto packed = run_to_exit(
+      {.argv = {"sh", "-c", "tar -C " + base + "/root -c . | gzip -1 > " + tarball}}, {.timeout = 2min});
   ASSERT_TRUE(packed);
   const auto done = unpacked(tarball, {{"PATH", "/usr/bin:/bin"}, {"SLIPWAY_NODE_CACHE", base + "/cache"}},
                              {.growth = 20, .free = Bytes{10} << 20});

@@ -182,7 +182,7 @@ namespace {
 // From placed to ended, where the task has a limit: it may start late, and its stop may be slow.
 Duration lasts_max(const TaskSpec& task) {
   if (task.max_wall_time.count() == 0) return Duration(0);
-  const Duration start = launch::needs_preparing(task) ? task.start_timeout : Duration(1'000'000);
+  const Duration start = launch::needs_preparing(task) ? task.start_timeout : 1s;
   return start + task.max_wall_time + task.stop_grace;
 }
 

@@ -12,8 +12,6 @@
 namespace slipway::control {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr Duration probe_every = 1s;
 constexpr auto look_every = 1s;
 constexpr Duration pause_least = 300ms;

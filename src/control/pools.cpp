@@ -432,7 +432,7 @@ void remove_pool_if_empty(Turn& turn, const std::string& key) {
 void begin_stop(Turn& turn) {
   if (turn.state.stopping) return;
   turn.state.stopping = true;
-  turn.state.stop_by = turn.now + Duration(5'000'000);
+  turn.state.stop_by = turn.now + 5s;
   turn.effects.timers.push_back({turn.state.stop_by, PlacingDue{{}}});
   record_event_in(turn, "default", "service.stopping",
                   "the service is being stopped; running attempts go back to the queue", {}, {});

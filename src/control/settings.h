@@ -11,8 +11,6 @@
 
 namespace slipway::control {
 
-using namespace std::chrono_literals;
-
 struct Machine {  // the one the service runs on
   Resources total;
   std::function<std::vector<std::string>()> engines;  // what it can run containers with; none: not checked

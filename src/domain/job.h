@@ -121,10 +121,10 @@ struct TaskSpec {
   Environment environment;  // joined over the job's
   std::uint32_t retries = 0;
   Duration max_wall_time{0};  // 0: none
-  Duration stop_grace{5'000'000};
-  Duration end_grace{60'000'000};       // for the other workers, once the one that decides has ended well
-  Duration start_timeout{600'000'000};  // until all have started
-  Duration stall_timeout{0};            // without output and CPU time of any; 0: none
+  Duration stop_grace = 5s;
+  Duration end_grace = 1min;       // for the other workers, once the one that decides has ended well
+  Duration start_timeout = 10min;  // until all have started
+  Duration stall_timeout{0};       // without output and CPU time of any; 0: none
   OnLeaseLoss on_lease_loss = OnLeaseLoss::keep;  // the stricter of this and its pool's holds
   std::string workdir;                            // run in this folder of the node instead of a fresh one
   // Where its processes find its mounts: an absolute path that need not exist on the node. Empty: none.

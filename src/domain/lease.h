@@ -17,8 +17,6 @@
 
 namespace slipway {
 
-using namespace std::chrono_literals;
-
 enum class OnLeaseLoss : std::uint8_t {
   stop,  // processes are stopped when the lease ends, and soon start elsewhere
   keep,  // they continue, and the service waits for the node up to the pool's lost_after

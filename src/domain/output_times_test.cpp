@@ -5,8 +5,6 @@
 namespace slipway {
 namespace {
 
-using namespace std::chrono_literals;
-
 const TimePoint begin(Duration(1'700'000'000'000'000));
 
 TEST(OutputTimes, FileIsNamedAfterItsStream) {

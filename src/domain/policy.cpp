@@ -9,7 +9,7 @@ namespace slipway {
 namespace {
 
 constexpr double weight_min = 0.001, weight_max = 1'000'000;
-constexpr Duration half_life_min{1'000'000}, half_life_max{std::chrono::hours(24 * 365)};
+constexpr Duration half_life_min = 1s, half_life_max = 24h * 365;
 constexpr Duration reserve_after_max{std::chrono::hours(24 * 365)};
 constexpr std::size_t users_max = 10'000;
 

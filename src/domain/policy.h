@@ -19,7 +19,7 @@ struct Quota {                          // what one user or one job may hold at 
 
 struct PoolPolicy {
   std::map<std::string, double> weights;  // by user; whoever is not named has 1
-  Duration half_life{3'600'000'000};      // use so long ago counts half
+  Duration half_life = 1h;                // use so long ago counts half
   Quota per_user;
   Quota per_job;
   std::optional<Duration> reserve_after;  // absent: as the service does

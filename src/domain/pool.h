@@ -37,7 +37,7 @@ struct StartTask {     // runs once per boot of a node, before it takes work
   Environment environment;
   bool wait_for_success = true;
   std::uint32_t retries = 0;
-  Duration timeout{600'000'000};
+  Duration timeout = 10min;
   Environment secrets;  // variables too; sealed (base/seal.h), and never shown
   std::string logs;     // absolute, under the pool's mount root: stdout-NODE.txt is kept there as well
   bool empty() const { return script.empty() && command.empty(); }
@@ -63,7 +63,7 @@ struct Autoscale {
   std::uint32_t dedicated_max =
       0;                           // demand: what is needed beyond them is low-priority; 0: see complete_pool
   bool only_low_priority = false;  // demand: none of them is dedicated
-  Duration interval{15'000'000};   // formula, scenario: time between two evaluations
+  Duration interval = 15s;         // formula, scenario: time between two evaluations
   std::string formula;
   Scenario scenario;
   friend bool operator==(const Autoscale&, const Autoscale&) = default;
@@ -90,7 +90,7 @@ struct ResizeError {
 struct Resize {
   ResizeState state = ResizeState::steady;
   TimePoint since{};
-  Duration timeout{900'000'000};
+  Duration timeout = 15min;
   Deallocation deallocation = Deallocation::requeue;
   std::string asked_by;             // empty: by nobody, it is the pool's own doing
   std::vector<ResizeError> errors;  // of the last one, until the next begins
@@ -111,9 +111,9 @@ struct PoolRecord {
   Duration lost_after{60s};  // how long tasks that are kept wait for their node
   TimePoint created_at{};
   Fill fill = Fill::pack;
-  std::uint32_t slots_per_node = 0;    // tasks on a node at a time; 0: as many as have capacity
-  Duration idle_timeout{300'000'000};  // demand: a node idle for longer is not needed
-  Duration notice{30'000'000};         // before an evicted node's processes are killed
+  std::uint32_t slots_per_node = 0;  // tasks on a node at a time; 0: as many as have capacity
+  Duration idle_timeout = 5min;      // demand: a node idle for longer is not needed
+  Duration notice = 30s;             // before an evicted node's processes are killed
   Deallocation deallocation = Deallocation::requeue;  // when autoscaling makes it smaller
   StartTask start_task;
   EvictionRule evictions;
@@ -178,7 +178,7 @@ struct PoolHistoryEntry {
 // it uses. Most of the time nothing changes, and one of these stands for an hour.
 struct PoolSample {
   TimePoint time{};  // of the first
-  Duration every{5'000'000};
+  Duration every = 5s;
   std::uint32_t count = 1;
   std::string workspace = "default";
   std::string pool;

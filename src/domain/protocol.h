@@ -121,7 +121,7 @@ struct PrepareOrder {
   View view;
   std::vector<ProcessStart> preparation;  // one that must end well before the node is ready, or none
   std::optional<RunAs> run_as{};          // of the preparation
-  Duration stop_grace{5'000'000};
+  Duration stop_grace = 5s;
   Duration lease{0};  // what prepares runs under it; 0: none
   friend bool operator==(const PrepareOrder&, const PrepareOrder&) = default;
 };
@@ -145,7 +145,7 @@ struct StartOrder {
   std::string source;       // manifest hash, or empty
   std::string checkpoints;  // SLIPWAY_CHECKPOINT_DIR, under the data folder; empty: none
   std::vector<std::pair<std::string, std::string>> files;  // name in the attempt's folder, content
-  Duration stop_grace{5'000'000};
+  Duration stop_grace = 5s;
   // Above 0: the node reports when none of its processes had output or CPU time for so long.
   Duration stall_timeout{0};
   bool prefetched = false;          // waits on the node until there is capacity, and starts then at once
@@ -168,7 +168,7 @@ struct FilesOrder {
 
 struct StopOrder {
   WorkKey key;
-  Duration grace{5'000'000};  // SIGTERM, then SIGKILL after this; 0: SIGKILL at once
+  Duration grace = 5s;  // SIGTERM, then SIGKILL after this; 0: SIGKILL at once
   // An eviction: what the attempt finds in its SLIPWAY_EVICTION_FILE. Empty: none.
   std::string folder;  // of the attempt
   std::string notice;
@@ -216,9 +216,9 @@ struct Hello {
 
 struct Welcome {
   NodeId node;
-  Duration heartbeat{500'000};
-  Duration heartbeat_timeout{2'000'000};  // hearing nothing for longer, the agent dials again
-  std::string service;                    // whose node it is; empty: a service of before says none
+  Duration heartbeat = 500ms;
+  Duration heartbeat_timeout = 2s;  // hearing nothing for longer, the agent dials again
+  std::string service;              // whose node it is; empty: a service of before says none
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 

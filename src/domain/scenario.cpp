@@ -59,11 +59,11 @@ Result<void> validate(const Scenario& scenario) {
                                  scenario.rebalance_preemption_percentage.value_or(0));
       !ok)
     return ok;
-  if (scenario.lookback < std::chrono::seconds(1) || scenario.lookback > std::chrono::hours(24 * 31))
+  if (scenario.lookback < 1s || scenario.lookback > 24h * 31)
     return fail(ErrorCode::invalid,
                 fmt::format("a look-back of {} s is of no use", seconds(scenario.lookback)),
                 "give a sample_lookback_interval from 1 second to 31 days");
-  if (std::chrono::abs(scenario.timezone) > std::chrono::hours(14))
+  if (std::chrono::abs(scenario.timezone) > 14h)
     return fail(ErrorCode::invalid,
                 fmt::format("there is no time zone {} minutes off UTC", scenario.timezone.count()),
                 "write the time zone as +02:00 or -05:30");

@@ -47,7 +47,7 @@ struct Scenario {
   NodesByType increment;  // at most so many more in one evaluation; 0 or less: no limit
   bool bias_last_sample = true;
   NodeTypeBias bias_node_type = NodeTypeBias::automatic;
-  Duration lookback{600'000'000};
+  Duration lookback = 10min;
   double required_sample_percentage = 70;
   std::optional<double> rebalance_preemption_percentage;
   InclusiveRange weekdays{1, 5};     // Sunday is 0

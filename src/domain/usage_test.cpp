@@ -5,8 +5,6 @@
 namespace slipway {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr TimePoint start{1'000'000s};
 
 TEST(Usage, TimeGoesWhereTheRatesSay) {

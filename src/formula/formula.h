@@ -76,7 +76,7 @@ struct NodeCounts {
   friend bool operator==(const NodeCounts&, const NodeCounts&) = default;
 };
 
-constexpr Duration sample_period = std::chrono::seconds(30);  // unless Inputs say otherwise
+constexpr Duration sample_period = 30s;  // unless Inputs say otherwise
 
 struct Inputs {
   TimePoint now;

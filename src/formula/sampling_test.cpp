@@ -99,7 +99,7 @@ TEST(FormulaSampling, EveryMetricHasItsName) {
 
 TEST(FormulaSampling, FutureSamplesAreIgnored) {
   SampledPool pool;
-  pool.inputs.now -= std::chrono::minutes(5);
+  pool.inputs.now -= 5min;
   EXPECT_EQ(pool.result_of("a = $PendingTasks; b = $PendingTasks.GetSample(2); c = $PendingTasks.Count()"),
             "a=10;b=[9,10];c=10");
   EXPECT_EQ(

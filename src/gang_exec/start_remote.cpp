@@ -17,7 +17,6 @@
 namespace slipway::gang_exec {
 namespace {
 
-using namespace std::chrono_literals;
 constexpr auto connect_max = 10s;
 constexpr auto greeting_max_time = 10s;
 constexpr std::size_t waiting_max = 256u << 10;

@@ -16,7 +16,6 @@
 namespace slipway::gang_exec {
 namespace {
 
-using namespace std::chrono_literals;
 constexpr auto patience = 30s;
 
 class Served {  // a server on a free port of its own thread

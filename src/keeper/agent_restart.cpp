@@ -9,8 +9,6 @@
 namespace slipway::keeper {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr Duration wait_first = 100ms;  // one that was started by somebody else gets to connect
 constexpr Duration wait_longest = 5s;
 

@@ -186,7 +186,7 @@ Result<void> clear_cgroup(const std::string& folder) {
   // At one stroke where the kernel can; the walk below then finds nothing, and does it all on v1.
   if (::access((folder + "/cgroup.kill").c_str(), F_OK) == 0)
     if (auto killed = write_control(folder + "/cgroup.kill", "1"); !killed) return killed;
-  return clear_until(folder, std::chrono::steady_clock::now() + std::chrono::seconds(10));
+  return clear_until(folder, std::chrono::steady_clock::now() + 10s);
 }
 
 }  // namespace slipway::keeper

@@ -39,8 +39,8 @@ namespace {
 
 constexpr off_t log_size_max = 1 << 20;
 constexpr std::size_t read_size = 64 << 10;
-constexpr Duration start_hold_max = std::chrono::milliseconds(1);
-constexpr Duration report_hold_max = std::chrono::milliseconds(20);
+constexpr Duration start_hold_max = 1ms;
+constexpr Duration report_hold_max = 20ms;
 
 enum Token : std::uint64_t { token_listener, token_agent, token_signals };
 

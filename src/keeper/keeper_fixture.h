@@ -43,7 +43,7 @@ class TemporaryFolder {
 
 // Waits for a condition that nothing reports; false after half a minute.
 inline bool eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto deadline = std::chrono::steady_clock::now() + 30s;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     ::poll(nullptr, 0, 2);
@@ -206,7 +206,7 @@ class TestKeeper {
     process.stderr_file = task + "/stderr.txt";
     process.working_folder = task + "/wd";
     process.resources.cores = 1000;
-    return {attempt(index), std::chrono::seconds(5), false, {}, {process}};
+    return {attempt(index), 5s, false, {}, {process}};
   }
   StartRequest script(std::uint32_t index, const std::string& text) const {
     return command(index, {"/bin/sh", "-c", text});

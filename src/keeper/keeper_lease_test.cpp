@@ -9,7 +9,6 @@
 namespace slipway::keeper {
 namespace {
 
-using namespace std::chrono_literals;
 using Groups = TestKeeper::Groups;
 
 class KeeperLease : public ::testing::TestWithParam<Groups> {

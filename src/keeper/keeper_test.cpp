@@ -15,7 +15,6 @@
 namespace slipway::keeper {
 namespace {
 
-using namespace std::chrono_literals;
 using Groups = TestKeeper::Groups;
 
 class KeeperTest : public ::testing::TestWithParam<Groups> {
@@ -121,7 +120,7 @@ TEST_P(KeeperTest, HungSpawnDoesNotBlockOthers) {
     EXPECT_EQ(keeper.ended().key, attempt(100 + i));
   }
   for (std::uint32_t i = 1; i <= stuck; ++i) {
-    keeper.send(StopRequest{attempt(i), std::chrono::seconds(0)});
+    keeper.send(StopRequest{attempt(i), 0s});
     const ProcessEnded end = keeper.ended();
     EXPECT_EQ(end.key, attempt(i));
     EXPECT_EQ(end.kind, ProcessEndKind::not_started);

@@ -5,8 +5,6 @@
 namespace slipway::keeper {
 namespace {
 
-using namespace std::chrono_literals;
-
 WorkKey key(std::uint32_t index) { return AttemptKey{{JobId(7), 0, index}, 1}; }
 
 TEST(Leases, NothingStartsBeforeTheFirstRenewal) {

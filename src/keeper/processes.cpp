@@ -17,12 +17,12 @@
 namespace slipway::keeper {
 namespace {
 
-constexpr Duration kill_again_after = std::chrono::seconds(1);
-constexpr Duration guard_patience_least = std::chrono::milliseconds(100);
-constexpr Duration idle_for = std::chrono::seconds(1);          // then nobody waits for what is removed
-constexpr Duration spawn_takes = std::chrono::milliseconds(1);  // nearly always less
+constexpr Duration kill_again_after = 1s;
+constexpr Duration guard_patience_least = 100ms;
+constexpr Duration idle_for = 1s;      // then nobody waits for what is removed
+constexpr Duration spawn_takes = 1ms;  // nearly always less
 // While others wait here, starts are reported with ends, so that nobody waits for one.
-constexpr Duration spawn_may_take = std::chrono::milliseconds(20);
+constexpr Duration spawn_may_take = 20ms;
 
 ProcessUse use_of(const rusage& usage) {
   const auto duration = [](const timeval& time) { return Duration(time.tv_sec * 1'000'000 + time.tv_usec); };

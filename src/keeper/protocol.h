@@ -71,7 +71,7 @@ struct ProcessSpec {
 
 struct StartRequest {
   WorkKey key;
-  Duration stop_grace = std::chrono::seconds(5);
+  Duration stop_grace = 5s;
   bool prefetched = false;  // prefetched: starts when it fits into `total`, after those that wait already
   Resources total;          // of the node
   std::vector<ProcessSpec> processes;

@@ -82,7 +82,7 @@ TEST(KeeperProtocol, DutiesTravelWithAStartAndAlone) {
   StartRequest start;
   start.key = key;
   start.cpu_limit = true;
-  start.lease = std::chrono::seconds(5);
+  start.lease = 5s;
   start.duties = "push";
   for (const ToKeeper& message : {ToKeeper(start), ToKeeper(DutyRecord{key, 2, std::string("a\0b", 3)})}) {
     std::string bytes;

@@ -18,7 +18,7 @@ Result<void> end_leftovers(const JournalHeader& header) {
   for (const std::string& folder : header.cgroups)
     if (auto cleared = clear_cgroup(folder); !cleared) return cleared;
   const KeeperIdentity dead{header.keeper};
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
   for (std::vector<FoundProcess> left = find_all(dead); !left.empty(); left = find_all(dead)) {
     if (std::chrono::steady_clock::now() > deadline)
       return fail(ErrorCode::unavailable,

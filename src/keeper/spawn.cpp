@@ -40,7 +40,7 @@ constexpr std::string_view killed_too_early = "it was killed before its program 
 constexpr std::size_t in_progress_max = 4;
 constexpr int looks_max = 10;
 constexpr std::size_t made_max = 4;  // an attempt's own, its outputs, its checkpoints, the job's shared one
-constexpr Duration found_for = std::chrono::milliseconds(100);
+constexpr Duration found_for = 100ms;
 
 std::vector<char*> pointers(const std::vector<std::string>& texts, const std::string* last = nullptr) {
   std::vector<char*> result;

@@ -31,7 +31,7 @@ using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using SigningRequest = std::unique_ptr<X509_REQ, Freed<X509_REQ_free>>;
 
 constexpr long day = 24 * 60 * 60;
-constexpr Duration authority_lifetime = std::chrono::hours(24) * 3652;
+constexpr Duration authority_lifetime = 24h * 3652;
 // Clocks of machines differ.
 constexpr long backdated_max_s = 60 * 60;
 

@@ -22,8 +22,6 @@
 
 namespace slipway::net {
 
-using namespace std::chrono_literals;
-
 // One side of a WebSocket. Messages are whole; sends are queued in order, and what is queued is sent before a
 // close. Dropping it closes it.
 class WebSocket {

@@ -118,10 +118,10 @@ TEST(Capacity, ANodeThatReturnedSmallerHasNothingFree) {
   EXPECT_FALSE(capacity.find({1, cores(1)}));
   EXPECT_FALSE(capacity.find({1, {.gpus = 1}}));
   // Both tasks must end before one more fits.
-  const TimePoint now{std::chrono::hours(1)};
-  const std::vector<KnownEnd> ends{{now + std::chrono::seconds(2), {.cores = 2000, .gpus = 1}},
-                                   {now + std::chrono::seconds(1), {.cores = 2000, .gpus = 1}}};
-  EXPECT_EQ(free_by(capacity.nodes().at(NodeId{1}), ends, {.gpus = 1}, now), now + std::chrono::seconds(2));
+  const TimePoint now{1h};
+  const std::vector<KnownEnd> ends{{now + 2s, {.cores = 2000, .gpus = 1}},
+                                   {now + 1s, {.cores = 2000, .gpus = 1}}};
+  EXPECT_EQ(free_by(capacity.nodes().at(NodeId{1}), ends, {.gpus = 1}, now), now + 2s);
 }
 
 // Whatever is allocated and reserved: an overlay finds what a Capacity with the same changes finds.

@@ -55,7 +55,7 @@ struct Plan {
 
 struct PlanOptions {
   TimePoint now{};
-  Duration reserve_after = std::chrono::seconds(1);
+  Duration reserve_after = 1s;
   std::optional<Reservation> reservation{};  // that stands before it
 };
 Plan plan(const Queue& queue, const Capacity& capacity, const Sharing& sharing, const PlanOptions& options);

@@ -9,8 +9,6 @@
 namespace slipway::sched {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr Resources cores(std::uint32_t n) { return {.cores = n * 1000}; }
 
 struct Details {

@@ -8,8 +8,6 @@
 namespace slipway::sched {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr Duration runtime_max = 10ms;  // longer tasks are worth a message each
 constexpr Duration runtime_min = 500us;
 constexpr Duration work_max = 60ms;       // prefetched by one slot of a node

@@ -10,8 +10,6 @@
 namespace slipway::sched {
 namespace {
 
-using namespace std::chrono_literals;
-
 struct Running {
   Placement placement;
   TimePoint placed_at{};

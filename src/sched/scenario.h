@@ -23,7 +23,7 @@ struct ScenarioInputs {
   // Each oldest first; what is later than `now` is not seen.
   std::span<const ScenarioSample> tasks;      // of the scenario's metric: active or pending tasks
   std::span<const ScenarioSample> preempted;  // nodes
-  Duration sample_period{5'000'000};          // how often samples should have come
+  Duration sample_period = 5s;                // how often samples should have come
   NodesByType current;                        // low-priority ones with those preempted
   std::uint32_t slots_per_node = 1;
 };

@@ -8,7 +8,7 @@ namespace slipway::sched {
 namespace {
 
 using Samples = std::vector<ScenarioSample>;
-constexpr Duration period{30'000'000};
+constexpr Duration period = 30s;
 constexpr double none = -1;
 
 TimePoint at(const char* text) { return parse_time(text).value(); }
@@ -325,7 +325,7 @@ TEST(Scenario, PercentageFollowsTheSamplePeriod) {
   const Scenario scenario{.maximum = {100, 0}, .bias_last_sample = false};
   const Samples tasks = series(repeated(20, 5));
   EXPECT_TRUE(evaluate(scenario, {.now = now, .tasks = tasks, .sample_period = period}));
-  EXPECT_FALSE(evaluate(scenario, {.now = now, .tasks = tasks, .sample_period = Duration(5'000'000)}));
+  EXPECT_FALSE(evaluate(scenario, {.now = now, .tasks = tasks, .sample_period = 5s}));
 }
 
 struct CalendarRow {
@@ -359,7 +359,7 @@ TEST(Scenario, Calendar) {
       {"Sunday", "2026-03-01T10:00:00Z", {.name = workday}, low},
       {"in a zone to the east it is later",
        "2026-03-02T06:30:00Z",
-       {.name = workday, .timezone = std::chrono::minutes(120)},
+       {.name = workday, .timezone = 120min},
        high},
       {"to the west it is still Sunday",
        "2026-03-02T03:00:00Z",
@@ -422,7 +422,7 @@ TEST(Scenario, RefusesWhatCannotBe) {
       {"more than all samples", {.required_sample_percentage = 101}, "required_sample_percentage is 101"},
       {"a negative share", {.rebalance_preemption_percentage = -1}, "rebalance_preemption_percentage is -1"},
       {"no look-back", {.lookback = Duration(0)}, "look-back of 0 s"},
-      {"no such zone", {.timezone = std::chrono::minutes(900)}, "no time zone 900 minutes"},
+      {"no such zone", {.timezone = 900min}, "no time zone 900 minutes"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.rule);

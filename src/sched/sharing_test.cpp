@@ -7,9 +7,7 @@
 namespace slipway::sched {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr TimePoint start{std::chrono::hours(500'000)};
+constexpr TimePoint start{500'000h};
 
 struct TwoUsers {
   Sharing sharing;

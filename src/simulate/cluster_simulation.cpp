@@ -11,8 +11,6 @@
 namespace slipway::simulate {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::uint32_t gpus_max = 1u << 30;  // the simulated machine has as many as are requested
 constexpr Duration never = 100 * 365 * 24h;
 const control::Caller operator_caller{"simulation", "default", Role::admin};

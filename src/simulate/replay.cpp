@@ -12,8 +12,6 @@
 namespace slipway::simulate {
 namespace {
 
-using namespace std::chrono_literals;
-
 double took(const RecordedAttempt& attempt) {
   if (!attempt.started_at || !attempt.ended_at) return 0;
   return std::max(0.0, seconds(*attempt.ended_at - *attempt.started_at));

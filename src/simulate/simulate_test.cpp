@@ -345,7 +345,7 @@ TEST(Replay, JobsOfPoolsThatAreNotRecordedAreLeftOut) {
     task.name = "t";
     job.spec.pool = pool;
     job.spec.tasks = {task};
-    job.ended_at = job.submitted_at + Duration(1'000'000);
+    job.ended_at = job.submitted_at + 1s;
     job.attempts.push_back(
         {.placed_at = job.submitted_at, .started_at = job.submitted_at, .ended_at = job.ended_at});
   }

@@ -90,7 +90,6 @@ Result<void> SqliteStore::save(const control::Changes& changes) {
 // Readers that overlap keep the log from beginning anew. They are held back, for a moment, only when it has
 // become large.
 void SqliteStore::shorten_log() {
-  using namespace std::chrono_literals;
   Result<void> done;
   const bool ran = gate_->close_for(20ms, [&] { done = db_->execute("PRAGMA wal_checkpoint(RESTART)"); });
   if (ran && !done) log::warning("store.checkpoint", {{"why", done.error().what}});

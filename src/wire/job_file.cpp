@@ -24,7 +24,7 @@ constexpr std::string_view toolkit_names = "tensorflow, horovod, mpi, torch, jax
 struct Defaults {  // what a job says for all its tasks
   std::uint32_t retries = 0;
   Duration max_wall_time{0};
-  Duration stop_grace{5'000'000};
+  Duration stop_grace = 5s;
   std::string workdir;
 };
 

@@ -17,7 +17,7 @@ namespace slipway::wire {
 namespace {
 
 constexpr std::int64_t nodes_max = 100'000;
-constexpr Duration day{86'400'000'000};
+constexpr Duration day = 24h;
 
 Json maybe_time(const std::optional<TimePoint>& time) { return time ? Json(format_time(*time)) : Json(); }
 
@@ -193,7 +193,7 @@ StartTask read_start_task(FieldReader& outer) {
     for (auto& [name, value] : reader.text_map("environment")) task.environment[name] = value;
     task.wait_for_success = reader.boolean("wait_for_success", true);
     task.retries = read_count(reader, "retries", 100, 0);
-    task.timeout = read_duration(reader, "timeout", Duration(100'000), day, task.timeout);
+    task.timeout = read_duration(reader, "timeout", 100ms, day, task.timeout);
     for (auto& [name, value] : reader.text_map("secrets")) task.secrets[name] = value;
     task.logs = reader.text("logs");
     const Value& here = *outer.value("start_task");
@@ -230,7 +230,7 @@ Autoscale read_autoscale(FieldReader& outer) {
     autoscale.max = read_count(reader, "max", nodes_max, 0);
     autoscale.dedicated_max = read_count(reader, "dedicated_max", nodes_max, 0);
     autoscale.only_low_priority = reader.boolean("only_low_priority", false);
-    autoscale.interval = read_duration(reader, "interval", Duration(1'000'000), 7 * day, autoscale.interval);
+    autoscale.interval = read_duration(reader, "interval", 1s, 7 * day, autoscale.interval);
     autoscale.formula = reader.text("formula");
     if (const Value* scenario = reader.value("scenario")) {
       auto read = read_scenario(*scenario, reader.document(), reader.path() + ".scenario");
@@ -506,16 +506,13 @@ Result<PoolRequest> parse_pool_request(std::string_view json) {
   if (reader.has("fill")) request.fill = read_word(reader, "fill", parse_fill, Fill::pack, "pack and spread");
   if (reader.has("slots_per_node")) request.slots_per_node = read_count(reader, "slots_per_node", 10'000, 0);
   if (reader.has("idle_timeout"))
-    request.idle_timeout =
-        read_duration(reader, "idle_timeout", Duration(0), 30 * day, Duration(300'000'000));
-  if (reader.has("notice"))
-    request.notice = read_duration(reader, "notice", Duration(0), day, Duration(30'000'000));
+    request.idle_timeout = read_duration(reader, "idle_timeout", Duration(0), 30 * day, 5min);
+  if (reader.has("notice")) request.notice = read_duration(reader, "notice", Duration(0), day, 30s);
   if (reader.has("deallocation"))
     request.deallocation =
         read_word(reader, "deallocation", parse_deallocation, Deallocation::requeue, deallocation_words);
   if (reader.has("resize_timeout"))
-    request.resize_timeout =
-        read_duration(reader, "resize_timeout", Duration(1'000'000), 7 * day, Duration(900'000'000));
+    request.resize_timeout = read_duration(reader, "resize_timeout", 1s, 7 * day, 15min);
   if (reader.has("start_task")) request.start_task = read_start_task(reader);
   if (reader.has("evictions")) request.evictions = read_evictions(reader);
   if (reader.has("autoscale")) request.autoscale = read_autoscale(reader);
@@ -537,8 +534,7 @@ Result<EvictRequest> parse_evict_request(std::string_view json) {
   if (!root) return fail(root.error());
   FieldReader reader(*root, "the request", "");
   EvictRequest request;
-  if (reader.has("notice"))
-    request.notice = read_duration(reader, "notice", Duration(0), day, Duration(30'000'000));
+  if (reader.has("notice")) request.notice = read_duration(reader, "notice", Duration(0), day, 30s);
   request.reason = reader.text("reason");
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   return request;

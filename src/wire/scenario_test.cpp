@@ -21,7 +21,7 @@ TEST(ScenarioJson, ReadsWhatShipyardWrites) {
   expected.minimum = {1, 0};
   expected.maximum = {3, -1};
   expected.increment = {1, 4};
-  expected.lookback = std::chrono::seconds(330);
+  expected.lookback = 330s;
   expected.required_sample_percentage = 50.5;
   expected.bias_last_sample = false;
   expected.bias_node_type = NodeTypeBias::low_priority;
@@ -37,7 +37,7 @@ TEST(ScenarioJson, ReadsWhatShipyardWrites) {
 
 TEST(ScenarioJson, DefaultsSurviveTheRoundTrip) {
   Scenario scenario;
-  scenario.lookback = Duration(1'500'000);
+  scenario.lookback = 1500ms;
   EXPECT_EQ(parse_scenario(format(scenario), "again").value(), scenario);
 }
 

@@ -94,8 +94,8 @@ Result<void> read_happenings(FieldReader& reader, SimulatedPool& pool) {
   if (const Value* map = reader.value("evictions")) {
     FieldReader evictions(*map, reader.document(), reader.path_of("evictions"));
     pool.evictions_every = read_time(evictions, "every", Duration(0));
-    pool.notice = read_time(evictions, "notice", Duration(30'000'000));
-    if (pool.evictions_every < std::chrono::seconds(1))
+    pool.notice = read_time(evictions, "notice", 30s);
+    if (pool.evictions_every < 1s)
       evictions.problem(*map, fmt::format("{} says not how often", evictions.path()),
                         "say how long a low-priority node lasts on average: every: 6h");
     if (auto finished = evictions.finish(); !finished) return finished;
@@ -104,7 +104,7 @@ Result<void> read_happenings(FieldReader& reader, SimulatedPool& pool) {
     FieldReader failures(*map, reader.document(), reader.path_of("failures"));
     pool.failures_every = read_time(failures, "every", Duration(0));
     pool.repair = read_distribution(failures, "repair", pool.repair);
-    if (pool.failures_every < std::chrono::seconds(1))
+    if (pool.failures_every < 1s)
       failures.problem(*map, fmt::format("{} says not how often", failures.path()),
                        "say how long a node works on average: every: 30d");
     if (auto finished = failures.finish(); !finished) return finished;

@@ -52,8 +52,8 @@ TEST(SimulationFile, ReadsAll) {
   EXPECT_EQ(pool.start_up, (Distribution{Distribution::Kind::uniform, 20, 60}));
   EXPECT_EQ(pool.price_dedicated, 2.5);
   EXPECT_EQ(pool.price_low_priority, 0.5);
-  EXPECT_EQ(pool.evictions_every, std::chrono::hours(6));
-  EXPECT_EQ(pool.notice, std::chrono::minutes(1));
+  EXPECT_EQ(pool.evictions_every, 6h);
+  EXPECT_EQ(pool.notice, 1min);
   EXPECT_EQ(pool.failures_every, std::chrono::hours(30 * 24));
   EXPECT_EQ(pool.repair, (Distribution{Distribution::Kind::exponential, 600, 0}));
   ASSERT_EQ(simulation->jobs.size(), 2u);
@@ -61,16 +61,16 @@ TEST(SimulationFile, ReadsAll) {
   EXPECT_EQ(job.user, "ana");
   EXPECT_EQ(job.spec.priority, 5);
   EXPECT_EQ(job.gap, (Distribution{Distribution::Kind::exponential, 300, 0}));
-  EXPECT_EQ(job.from, std::chrono::hours(1));
-  EXPECT_EQ(job.until, std::chrono::hours(8));
+  EXPECT_EQ(job.from, 1h);
+  EXPECT_EQ(job.until, 8h);
   EXPECT_TRUE(job.at.empty());
   EXPECT_EQ(job.spec.tasks[0].resources, (Resources{2000, 1ull << 30, 1}));
   EXPECT_EQ(job.spec.tasks[0].retries, 3u);
   EXPECT_EQ(job.tasks[0].failure, 0.02);
   EXPECT_EQ(job.spec.tasks[1].nodes, 2u);
   EXPECT_EQ(job.tasks[1].duration, (Distribution{Distribution::Kind::lognormal, 600, 0.5}));
-  EXPECT_EQ(job.tasks[1].checkpoint_every, std::chrono::minutes(5));
-  EXPECT_EQ(simulation->jobs[1].at, (std::vector<Duration>{Duration(0), std::chrono::minutes(10)}));
+  EXPECT_EQ(job.tasks[1].checkpoint_every, 5min);
+  EXPECT_EQ(simulation->jobs[1].at, (std::vector<Duration>{Duration(0), 10min}));
   EXPECT_EQ(simulation->jobs[1].tasks[0].duration.first, 90);
 }
 
@@ -133,7 +133,7 @@ TEST(Policy, ChangesOnlyWhatItNames) {
   ASSERT_TRUE(apply_policy("pools: [{name: lab, cores: 4}]", "policy.yaml", simulation));
   EXPECT_EQ(simulation.pools[0].request.cores_per_node, 4000u);
   EXPECT_EQ(simulation.pools[0].request.low_priority, 6u);
-  EXPECT_EQ(simulation.pools[0].evictions_every, std::chrono::hours(6));
+  EXPECT_EQ(simulation.pools[0].evictions_every, 6h);
   ASSERT_TRUE(apply_policy("pools: [{name: lab, nodes: 9}]", "policy.yaml", simulation));
   EXPECT_EQ(simulation.pools[0].request.dedicated, 9u);
   EXPECT_EQ(simulation.pools[0].request.low_priority, 0u);

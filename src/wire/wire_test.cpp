@@ -44,7 +44,7 @@ TEST(JobFile, ReadsWhatPeopleWrite) {
   EXPECT_EQ(spec.tasks[0].retries, 1u);
   EXPECT_EQ(spec.tasks[1].retries, 0u);
   EXPECT_EQ(spec.tasks[1].resources, (Resources{500, 256u << 20, 1}));
-  EXPECT_EQ(spec.tasks[1].max_wall_time, std::chrono::minutes(10));
+  EXPECT_EQ(spec.tasks[1].max_wall_time, 10min);
   EXPECT_EQ(spec.tasks[2].count, 20u);
   EXPECT_EQ(std::get<std::vector<std::string>>(spec.tasks[1].command).back(), "{rank}");
 }

@@ -118,7 +118,7 @@ TEST(Attack, M1_ARefusedUploadStaysOnTheDisk) {
     const Answer answer = service.ask("PUT", head.target, {}, token, {}, file);
     EXPECT_GE(answer.status, 400);
     // With the last that holds the request, a moment after the answer.
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
     while (std::filesystem::exists(file) && std::chrono::steady_clock::now() < deadline)
       std::this_thread::yield();
     EXPECT_FALSE(std::filesystem::exists(file)) << token;
@@ -189,8 +189,7 @@ TEST(Attack, H6_ALargeBodyHoldsUpTheLoop) {
   yaml += "x]\n";
   auto large = service.begin("POST", "/v1/jobs", yaml, "member", {{"Content-Type", "application/yaml"}});
   EXPECT_EQ(service.get("/healthz").status, 200);
-  EXPECT_EQ(large.wait_for(std::chrono::seconds(0)), std::future_status::timeout)
-      << "the small request waited for the large one";
+  EXPECT_EQ(large.wait_for(0s), std::future_status::timeout) << "the small request waited for the large one";
   EXPECT_NE(large.get().status, 0);
 }
 

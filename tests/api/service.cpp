@@ -204,8 +204,7 @@ std::future<Answer> Service::begin(const std::string& method, const std::string&
 Answer Service::ask(const std::string& method, const std::string& target, const std::string& body,
                     const std::string& token, net::Headers headers, const std::string& body_file) {
   auto future = begin(method, target, body, token, std::move(headers), body_file);
-  if (future.wait_for(std::chrono::seconds(60)) != std::future_status::ready)
-    return {0, {}, "no answer within 60 s"};
+  if (future.wait_for(60s) != std::future_status::ready) return {0, {}, "no answer within 60 s"};
   return future.get();
 }
 

@@ -14,8 +14,6 @@
 namespace slipway {
 namespace {
 
-using namespace std::chrono_literals;
-
 using control::Changes;
 using control::Store;
 

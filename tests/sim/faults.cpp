@@ -4,8 +4,6 @@
 
 namespace slipway::sim {
 
-using namespace std::chrono_literals;
-
 void World::maybe_fault() {
   if (chance(odds_.store_fails)) {
     store_->fail_saves(true);

@@ -9,7 +9,6 @@
 namespace slipway::sim {
 namespace {
 
-using namespace std::chrono_literals;
 using Indices = std::vector<std::uint32_t>;
 
 const control::Caller user{"ana", "default", Role::admin};

@@ -6,8 +6,6 @@
 
 namespace slipway::sim {
 
-using namespace std::chrono_literals;
-
 void World::schedule(Flight flight) {
   if (faults_ && chance(odds_.is_lost)) {
     ++tally_["message.lost"];

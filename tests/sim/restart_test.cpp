@@ -7,8 +7,6 @@
 namespace slipway::sim {
 namespace {
 
-using namespace std::chrono_literals;
-
 const control::Caller user{"ana", "default", Role::admin};
 
 struct Bench {

@@ -10,8 +10,6 @@
 namespace slipway::sim {
 namespace {
 
-using namespace std::chrono_literals;
-
 Duration between(Random& random, Duration low, Duration high) {
   return Duration(random.between(low.count(), high.count()));
 }

@@ -10,8 +10,6 @@
 namespace slipway::sim {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr int shards = 4;  // so that ctest can run them side by side
 constexpr std::uint64_t seeds_usual = 200;
 

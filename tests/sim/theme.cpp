@@ -3,8 +3,6 @@
 namespace slipway::sim {
 namespace {
 
-using namespace std::chrono_literals;
-
 void apply(Theme theme, Odds& odds) {
   switch (theme) {
     case Theme::mixed: return;

@@ -41,7 +41,7 @@ struct Odds {
   double limit = 0.2;  // each of them
   std::int64_t nodes_min = 1, nodes_max = 6;
   std::int64_t far_nodes_min = 0, far_nodes_max = 3;  // of other machines, under leases
-  Duration evict_every_max = std::chrono::seconds(30);
+  Duration evict_every_max = 30s;
 
   // Of a job or a task.
   std::int64_t jobs_first = 8;   // submitted at the beginning, at most
@@ -66,7 +66,7 @@ struct Odds {
   double node_fault = 0.02;
   double partition = 1, agent_dies = 1, keeper_dies = 1, reinstall = 0.3, connection_drops = 1;
   double gpu_change = 0.3;
-  Duration partition_max = std::chrono::seconds(15);
+  Duration partition_max = 15s;
 
   // Of a message.
   double is_lost = 0.003, is_late = 0.01, is_repeated = 0.005;

@@ -6,8 +6,6 @@
 
 namespace slipway::sim {
 
-using namespace std::chrono_literals;
-
 // ── pools ──
 
 void World::create_pools() {

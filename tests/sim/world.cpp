@@ -8,8 +8,6 @@
 
 namespace slipway::sim {
 
-using namespace std::chrono_literals;
-
 World::World(std::uint64_t seed)
     : random_(seed), odds_(odds_of(seed, random_)), store_(store::make_memory_store()) {
   gpus_per_node_ = between(1, 2);

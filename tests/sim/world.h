@@ -105,7 +105,7 @@ class World {
   Random random_;
   Odds odds_;
   bool faults_ = false;  // until there are pools
-  TimePoint now_{std::chrono::hours(1)};
+  TimePoint now_{1h};
 
   std::unique_ptr<store::MemoryStore> store_;
   std::unique_ptr<control::Controller> controller_;

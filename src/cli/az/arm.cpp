@@ -199,7 +199,6 @@ Outcome<Value> Arm::show(const std::string& path) {
 }
 
 Outcome<void> Arm::poll_operation(const std::string& target) {
-  using namespace std::chrono_literals;
   for (auto pause = 50ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 1s)) {
     const Outcome<Value> seen = with_retry([&] { return get(target); });
     if (!seen) return give_up(seen);
@@ -217,7 +216,6 @@ Outcome<void> Arm::poll_operation(const std::string& target) {
 Outcome<void> Arm::wait_for(const net::Response& accepted, const std::string& path) {
   const auto operation = net::find_header(accepted.headers, "Azure-AsyncOperation");
   if (operation) return poll_operation(target_of(*operation));
-  using namespace std::chrono_literals;
   for (auto pause = 50ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 1s)) {
     const Outcome<Value> seen = with_retry([&] { return get(path); });
     if (!seen) return give_up(seen);

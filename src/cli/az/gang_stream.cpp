@@ -11,7 +11,6 @@
 namespace slipway::cli::az {
 namespace {
 
-using namespace std::chrono_literals;
 constexpr auto look_again_after = 20ms;
 constexpr auto list_again_after = 250ms;
 

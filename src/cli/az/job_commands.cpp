@@ -53,7 +53,6 @@ int exit_code_of(const Value& job) {
 // Says what happens to the job until it is over. Asked more often than --interval says at first, as most
 // waits are short.
 Outcome<int> wait(Context& context, const WaitOptions& options) {
-  using namespace std::chrono_literals;
   if (const auto named = need(options.name, "-n", "slipway batchai job wait -n fit"); !named)
     return give_up(named);
   Outcome<Arm> arm = Arm::open(context, options);

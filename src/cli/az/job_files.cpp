@@ -14,7 +14,6 @@
 namespace slipway::cli::az {
 namespace {
 
-using namespace std::chrono_literals;
 using Time = std::chrono::steady_clock;
 
 // A new line is shown within 50 ms; a request takes a few of them.

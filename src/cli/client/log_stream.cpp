@@ -169,7 +169,7 @@ Outcome<Found> follow_attempt(Service& service, const LogSource& source, const V
   };
   std::unique_lock lock(mutex);
   for (std::size_t which = 0; which < processes.size(); ++which) follow(which);
-  while (!ended.wait_for(lock, std::chrono::seconds(1), [&] { return running == 0; })) {
+  while (!ended.wait_for(lock, 1s, [&] { return running == 0; })) {
     if (!grows) continue;
     lock.unlock();
     const Outcome<Value> now = get_task(service, source);

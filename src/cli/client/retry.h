@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/clock.h"
 #include "cli/output/failure.h"
 
 namespace slipway::cli {
@@ -19,7 +20,7 @@ class Retry {
     if (pause_ == first_pause) since_ = now;
     if (now - since_ > limit) return false;
     std::this_thread::sleep_for(pause_);
-    pause_ = std::min(pause_ * 2, std::chrono::milliseconds(1000));
+    pause_ = std::min(pause_ * 2, 1000ms);
     return true;
   }
   void reset() { pause_ = first_pause; }  // the service answered

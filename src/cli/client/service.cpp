@@ -10,7 +10,7 @@
 namespace slipway::cli {
 namespace {
 
-constexpr Duration answer_max{90'000'000};
+constexpr Duration answer_max = 90s;
 
 constexpr const char* usual_url = "http://127.0.0.1:8470";
 

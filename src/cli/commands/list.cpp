@@ -18,8 +18,6 @@
 namespace slipway::cli {
 namespace {
 
-using namespace std::chrono_literals;
-
 std::string upper(std::string text) {
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return text;

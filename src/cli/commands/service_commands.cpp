@@ -149,7 +149,7 @@ bool wait_until_stopped(Service& service, Duration timeout) {
   while (std::chrono::steady_clock::now() < deadline) {
     const Outcome<Value> health = service.get(resource({"service"}));
     if (!health && health.error().exit_code == ExitCode::unreachable) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::this_thread::sleep_for(200ms);
   }
   return false;
 }
@@ -167,7 +167,7 @@ Outcome<int> down(Context& context, const DownFlags& flags) {
       service.send("POST", resource({"service", "stop"}),
                    wire::format_object({{"keep_running", flags.keep_running ? "true" : "false"}}));
   if (!stopping) return give_up(stopping);
-  const Duration timeout = flags.timeout.value_or(std::chrono::seconds(60));
+  const Duration timeout = flags.timeout.value_or(60s);
   const bool gone = process ? wait_for_process(process, timeout) : wait_until_stopped(service, timeout);
   if (!gone)
     return refuse(

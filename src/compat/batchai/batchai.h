@@ -7,8 +7,6 @@
 
 namespace slipway::batchai {
 
-using namespace std::chrono_literals;
-
 struct Options {
   Resources machine;                // whose cores the nodes of a cluster share
   bool containers_on_host = false;  // where no engine is, jobs with a container run without it

@@ -8,8 +8,6 @@
 namespace slipway::batchai {
 namespace {
 
-using namespace std::chrono_literals;
-
 const std::string group = "/subscriptions/lab/resourceGroups/ml/providers/Microsoft.BatchAI";
 
 TEST(BatchAiPaths, EveryEndpoint) {

@@ -8,8 +8,6 @@
 namespace slipway::batchai {
 namespace {
 
-using namespace std::chrono_literals;
-
 const TimePoint noon{1'528'372'800s};
 
 JobView job(JobState state, std::optional<EndReason> end = {}, std::optional<int> code = {}) {

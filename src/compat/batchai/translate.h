@@ -14,8 +14,6 @@
 
 namespace slipway::batchai {
 
-using namespace std::chrono_literals;
-
 // What pools and jobs are tagged with, to be found again.
 namespace tag {
 inline constexpr const char* id = "batchai.id";                  // of a pool: key of its cluster
