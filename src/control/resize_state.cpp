@@ -1,11 +1,24 @@
 #include "control/resize_state.h"
 
+#include <cstddef>
+
 namespace slipway::control {
+namespace {
+
+using enum ResizeState;
+constexpr std::nullopt_t no = std::nullopt;
+
+// By state, then by event in the order of ResizeEvent.
+constexpr std::optional<ResizeState> table[][std::variant_size_v<ResizeEvent>] = {
+    //              Requested Reached TimedOut Stopped
+    /* steady */ {resizing, no, no, no},
+    /* resizing */ {resizing, steady, steady, steady},
+};
+
+}  // namespace
 
 std::optional<ResizeState> next(ResizeState state, const ResizeEvent& event) {
-  if (std::holds_alternative<ResizeRequested>(event)) return ResizeState::resizing;
-  if (state == ResizeState::steady) return std::nullopt;
-  return ResizeState::steady;
+  return table[static_cast<std::size_t>(state)][event.index()];
 }
 
 bool advance(ResizeState& state, const ResizeEvent& event) {
