@@ -22,6 +22,16 @@ std::string why_depends(const LiveTask& task) {
   return fmt::format("task {} waits for {}", task.group, fmt::join(open, ", "));
 }
 
+bool is_waiting(const LiveTask& task) {
+  using enum LiveTask::Doing;
+  return task.doing == backing_off || task.doing == depending || task.doing == queued;
+}
+
+// Whether its reason begins with its name.
+bool names_its_task(const LiveTask& task) {
+  return task.doing == LiveTask::Doing::depending || task.doing == LiveTask::Doing::queued;
+}
+
 using Surveys = std::map<sched::Shape, Survey>;  // looking at all nodes once for all that ask for the same
 
 std::string reason_of(const LiveView& view, const LiveTask& task, Surveys& surveys) {
@@ -49,20 +59,18 @@ std::string reason_of(const LiveView& view, const LiveTask& task, Surveys& surve
 Why explain(const LiveView& view) {
   Why why;
   Surveys surveys;
-  for (const LiveTask& task : view.job->tasks)
+  const std::vector<LiveTask>& tasks = view.job->tasks;
+  for (const LiveTask& task : tasks)
     why.tasks.emplace_back(task.name, task.state, reason_of(view, task, surveys));
-  // The first thing that waits is the answer; a job in which nothing waits simply runs.
-  const auto waiting = std::find_if(why.tasks.begin(), why.tasks.end(), [](const Why::Task& task) {
-    return task.reason.starts_with("task ") || task.reason.starts_with("waits ");
-  });
-  if (waiting != why.tasks.end())
-    why.answer = waiting->reason.starts_with("task ")
-                     ? waiting->reason
-                     : fmt::format("task {} {}", waiting->name, waiting->reason);
-  else if (!why.tasks.empty())
-    why.answer = fmt::format("task {} {}", why.tasks.front().name, why.tasks.front().reason);
-  else
+  if (tasks.empty()) {
     why.answer = fmt::format("{} is {}", to_string(view.job->record.id), to_string(view.job->record.state));
+    return why;
+  }
+  // The first thing that waits is the answer; a job in which nothing waits simply runs.
+  const auto waiting = std::find_if(tasks.begin(), tasks.end(), is_waiting);
+  const std::size_t shown = waiting == tasks.end() ? 0 : static_cast<std::size_t>(waiting - tasks.begin());
+  const Why::Task& task = why.tasks[shown];
+  why.answer = names_its_task(tasks[shown]) ? task.reason : fmt::format("task {} {}", task.name, task.reason);
   return why;
 }
 
