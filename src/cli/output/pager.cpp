@@ -1,9 +1,8 @@
 #include "cli/output/pager.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,8 +10,6 @@
 #include <cstdlib>
 
 #include "base/search_path.h"
-
-extern char** environ;
 
 namespace slipway::cli {
 
@@ -23,27 +20,22 @@ std::string pager_command() {
 }
 
 Pager::Pager(const std::string& command) {
-  int ends[2];
-  if (command.empty() || ::pipe2(ends, O_CLOEXEC) != 0) return;
-  ::setenv("LESS", "FRSX", 0);  // leave when it fits on a screen, keep colours, cut long lines
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
-  const char* const argv[] = {"sh", "-c", command.c_str(), nullptr};
-  pid_t pid = -1;
-  const int error =
-      ::posix_spawn(&pid, "/bin/sh", &actions, nullptr, const_cast<char* const*>(argv), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[0]);
-  if (error != 0) {
-    ::close(ends[1]);
-    return;
-  }
-  pid_ = pid;
+  if (command.empty()) return;
+  SubprocessOptions options;
+  options.argv = {"sh", "-c", command};
+  options.environment = read_environment();
+  // Leave when it fits on a screen, keep colours, cut long lines.
+  options.environment->try_emplace("LESS", "FRSX");
+  options.input = Stdio::pipe;
+  options.group = ProcessGroup::inherit;
+  auto started = Subprocess::start(options);
+  if (!started) return;
+  process_ = std::move(*started);
   std::fflush(stdout);
-  stdout_before_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-  ::dup2(ends[1], STDOUT_FILENO);
-  ::close(ends[1]);
+  stdout_before_ = Fd(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  ::fcntl(process_.input.get(), F_SETFL, 0);  // the program waits for a pager that does not read
+  ::dup2(process_.input.get(), STDOUT_FILENO);
+  process_.input.reset();
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGINT, SIG_IGN);  // Ctrl-C is the pager's while it is open
 }
@@ -52,9 +44,9 @@ Pager::~Pager() {
   if (!is_open()) return;
   std::fflush(stdout);
   std::clearerr(stdout);
-  ::dup2(stdout_before_, STDOUT_FILENO);
-  ::close(stdout_before_);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
+  ::dup2(stdout_before_.get(), STDOUT_FILENO);
+  pollfd exited{process_.exited.get(), POLLIN, 0};
+  while (::poll(&exited, 1, -1) < 0 && errno == EINTR) continue;
   ::signal(SIGINT, SIG_DFL);
 }
 

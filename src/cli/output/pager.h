@@ -2,6 +2,8 @@
 // Long output on a terminal goes through a pager, as git's does.
 #include <string>
 
+#include "base/subprocess.h"
+
 namespace slipway::cli {
 
 // SLIPWAY_PAGER, else PAGER, else less where it is installed; empty: none is wanted or there.
@@ -15,11 +17,11 @@ class Pager {
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;
   ~Pager();
-  bool is_open() const { return pid_ > 0; }
+  bool is_open() const { return process_.pid() > 0; }
 
  private:
-  int pid_ = -1;
-  int stdout_before_ = -1;
+  Subprocess process_;
+  Fd stdout_before_;
 };
 
 }  // namespace slipway::cli
