@@ -66,7 +66,7 @@ class Agent {
         url_(std::move(url)),
         headers_{{"Authorization", "Bearer " + options_.token}, {node_key_header, node_key}},
         name_(node.name),
-        place_{"",         base_environment(),
+        context_{"",         base_environment(),
                node.total, own_program(),
                false,      [this](const std::string& root) { return can_view(root); },
                false,      name_},
@@ -76,12 +76,12 @@ class Agent {
                 {.message = [this](keeper::FromKeeper message) { on_keeper(std::move(message)); },
                  .caught_up = [this] { act(); },
                  .lost = [this] { on_keeper_lost(); }}),
-        duties_(loop_, keeper_, place_, {name_, options_.folder},
+        duties_(loop_, keeper_, context_, {name_, options_.folder},
                 {.ended = [this](ProcessEnded end) { core_.ended(std::move(end)); },
                  .stalled = [this](const WorkKey& key, bool is_stalled) { core_.stalled(key, is_stalled); },
                  .act = [this] { act(); }}),
         seen_(options_.folder + "/service.seen"),
-        preparer_(loop_, worker_, place_, name_, [this](Prepared result) { staged(std::move(result)); }),
+        preparer_(loop_, worker_, context_, name_, [this](Prepared result) { staged(std::move(result)); }),
         worker_(staging_queue_max) {}
 
   int run() {
@@ -180,7 +180,7 @@ class Agent {
     if (!socket) return on_refused(socket.error());
     socket_ = std::move(*socket);
     std::vector<std::uint32_t> gpus = usable_gpus(options_);
-    place_.total.gpus = static_cast<std::uint32_t>(gpus.size());
+    context_.total.gpus = static_cast<std::uint32_t>(gpus.size());
     core_.set_gpus(std::move(gpus));
     core_.connected(session, clock_.now());
     act();
@@ -266,8 +266,8 @@ class Agent {
 
   void use_storage(Storage storage) {
     storage_known_ = true;
-    place_.data = storage.is_shared ? storage.data : options_.folder;
-    place_.shares_storage = storage.is_shared;
+    context_.data = storage.is_shared ? storage.data : options_.folder;
+    context_.shares_storage = storage.is_shared;
     core_.set_shares_storage(storage.is_shared);
     FetchBlob fetch;
     if (!storage.is_shared)
@@ -276,7 +276,7 @@ class Agent {
         return fetch_blob(client, hash, take, cancel_.get());
       };
     preparer_.set_storage(std::move(fetch));
-    files_ = std::make_unique<FileServer>(loop_, place_.data, [this](std::string reply) {
+    files_ = std::make_unique<FileServer>(loop_, context_.data, [this](std::string reply) {
       if (socket_) socket_->send_binary(std::move(reply));
     });
     dial();
@@ -291,7 +291,7 @@ class Agent {
                      for (const keeper::RunningProcess& one : list.running)
                        output_times_.started(one.started);
                      for (const ProcessEnded& ended : list.ended) output_times_.ended(ended.key, ended.rank);
-                     place_.limits_cores = list.cpu_limit == "cgroup" || list.cpu_limit == "affinity";
+                     context_.limits_cores = list.cpu_limit == "cgroup" || list.cpu_limit == "affinity";
                      core_.keeper_connected(std::move(list), clock_.now());
                      duties_.act();
                    },
@@ -391,7 +391,7 @@ class Agent {
 
   void carry_out(effect::WriteFiles& write) {
     const bool posted =
-        worker_.post([order = std::move(write.order), data = place_.data](const std::stop_token&) {
+        worker_.post([order = std::move(write.order), data = context_.data](const std::stop_token&) {
           if (auto written = write_files(data + "/" + order.folder, order.files); !written)
             log::error("node.files_not_written",
                        {{"attempt", to_string(order.key)}, {"why", written.error().what}});
@@ -407,7 +407,7 @@ class Agent {
     preparer_.open_ports(start.order.key);
     for (const ProcessStart& process : start.order.processes)
       if (!process.problem.empty()) return not_started(start.order, process.problem, true);
-    keeper::StartRequest message = to_keeper(start.order, place_);
+    keeper::StartRequest message = to_keeper(start.order, context_);
     if (auto recorded = duties_.start(start.order, message); !recorded)
       return not_started(
           start.order, "what is to be done after it cannot be recorded: " + recorded.error().what, false);
@@ -433,7 +433,7 @@ class Agent {
     const StopOrder& order = stop.order;
     if (!order.notice.empty())  // before the signal, so that whoever gets that finds it
       if (auto written =
-              write_file(place_.data + "/" + order.folder + "/" + std::string(eviction_file), order.notice);
+              write_file(context_.data + "/" + order.folder + "/" + std::string(eviction_file), order.notice);
           !written)
         log::error("node.notice_not_written",
                    {{"attempt", to_string(order.key)}, {"why", written.error().what}});
@@ -459,7 +459,7 @@ class Agent {
   net::Url url_;
   const net::Headers headers_;
   const std::string name_;
-  NodePlace place_;
+  NodeContext context_;
   bool storage_known_ = false;
 
   const Fd cancel_{::eventfd(0, EFD_CLOEXEC)};  // readable: what the worker waits for is not wanted any more
@@ -486,7 +486,7 @@ class Agent {
   int exit_code_ = 0;
   std::optional<TimePoint> tick_at_;
   OutputTimes output_times_{loop_};
-  UseMeter meter_{place_.data};
+  UseMeter meter_{context_.data};
   std::shared_ptr<net::Loop::Timer> tick_timer_;
   std::shared_ptr<net::Loop::Timer> redial_timer_;
   std::shared_ptr<net::Loop::Timer> quit_timer_;

@@ -18,7 +18,7 @@ bool ran(const ProcessEnded& end) {
 bool is_good(const ProcessEnded& end) { return end.kind == ProcessEndKind::exited && end.code == 0; }
 
 bool pushes(const WorkKey& key, const Duty& duty) {
-  return !is_preparation(key) && !pushed_places(duty).empty();
+  return !is_preparation(key) && !pushed_mounts(duty).empty();
 }
 
 // The pushes of a list, taken out of it, by what they are for.
@@ -165,8 +165,8 @@ void Duties::push(const WorkKey& key, Work& work) {
   again_.erase(key);
   work.push_problem.clear();
   work.push_was_lost = false;
-  const auto places = static_cast<std::uint32_t>(pushed_places(work.duty).size());
-  for (std::uint32_t place = 0; place < places; ++place) work.pushing.insert(place);
+  const auto mounts = static_cast<std::uint32_t>(pushed_mounts(work.duty).size());
+  for (std::uint32_t mount = 0; mount < mounts; ++mount) work.pushing.insert(mount);
   effects_.emplace_back(duty::Push{push_of(key)});
 }
 

@@ -12,30 +12,30 @@ Result<Duty> parse(const std::string& content) { return parse_duty(content, get_
 WorkKey attempt(std::uint32_t index) { return AttemptKey{{JobId(1), 0, index}, 1}; }
 WorkKey push_of(std::uint32_t index) { return slipway::push_of(attempt(index)); }
 
-View::Place place(MountKind kind, const std::string& url = "") {
-  View::Place place;
-  place.at = "d";
-  place.kind = kind;
-  place.source = "datastores/d";
-  place.command = kind == MountKind::command ? "mount nas:/x" : "";
-  place.url = url;
-  place.key = url.empty() ? "" : "key of the store";
-  return place;
+View::Mount mount(MountKind kind, const std::string& url = "") {
+  View::Mount mount;
+  mount.at = "d";
+  mount.kind = kind;
+  mount.source = "datastores/d";
+  mount.command = kind == MountKind::command ? "mount nas:/x" : "";
+  mount.url = url;
+  mount.key = url.empty() ? "" : "key of the store";
+  return mount;
 }
 
-Duty duty(std::vector<View::Place> places, std::uint32_t processes = 1) {
+Duty duty(std::vector<View::Mount> mounts, std::uint32_t processes = 1) {
   Duty duty;
   duty.folder = "/data/t.1";
   duty.stall = 3s;
   duty.view.root = "/mnt";
   duty.view.tree = "scratch/n1";
-  duty.view.places = std::move(places);
+  duty.view.mounts = std::move(mounts);
   for (std::uint32_t rank = 0; rank < processes; ++rank)
     duty.processes.push_back({rank, "stdout.txt", "stderr.txt", {31'000}});
   return duty;
 }
 Duty pushing(std::uint32_t processes = 1) {
-  return duty({place(MountKind::datastore, "https://lab/c?sig=1")}, processes);
+  return duty({mount(MountKind::datastore, "https://lab/c?sig=1")}, processes);
 }
 
 ProcessEnded end_of(const WorkKey& key, std::uint32_t rank = 0, int code = 0,
@@ -109,8 +109,8 @@ class DutiesTest : public ::testing::Test {
 };
 
 TEST(Duty, IsReadAsItWasWritten) {
-  Duty one = duty({place(MountKind::datastore, "https://lab/c?sig=1"), place(MountKind::command),
-                   place(MountKind::shared)},
+  Duty one = duty({mount(MountKind::datastore, "https://lab/c?sig=1"), mount(MountKind::command),
+                   mount(MountKind::shared)},
                   3);
   one.checkpoints = "/data/checkpoints";
   one.lease = 5s;
@@ -283,9 +283,9 @@ TEST_F(DutiesTest, AKeeperThatDiesDuringAPushIsFollowedByAnotherPush) {
 }
 
 TEST_F(DutiesTest, MountsAreUndoneWhenTheLastThatUsesThemIsForgotten) {
-  add(attempt(1), duty({place(MountKind::command)}));
-  add(attempt(2), duty({place(MountKind::command)}));
-  add(attempt(3), duty({place(MountKind::shared)}));  // of the same job, and uses none
+  add(attempt(1), duty({mount(MountKind::command)}));
+  add(attempt(2), duty({mount(MountKind::command)}));
+  add(attempt(3), duty({mount(MountKind::shared)}));  // of the same job, and uses none
   duties.forget(attempt(1));
   EXPECT_EQ(done(), Lines{});
   duties.forget(attempt(2));
@@ -293,7 +293,7 @@ TEST_F(DutiesTest, MountsAreUndoneWhenTheLastThatUsesThemIsForgotten) {
 }
 
 TEST_F(DutiesTest, MountsOfWhatNeverStartedAreUndoneByTheNextAgent) {
-  add(attempt(1), duty({place(MountKind::command)}, 0));
+  add(attempt(1), duty({mount(MountKind::command)}, 0));
   reconnect();
   EXPECT_EQ(done(), Lines{}) << "this agent may be about to start it";
   restart_agent();

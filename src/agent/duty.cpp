@@ -19,45 +19,45 @@ View needed_afterwards(View view) {
   return view;
 }
 
-Result<void> write(ByteWriter& out, const View::Place& place, const GetSealer& get_sealer) {
-  out.text(place.at);
-  out.number(static_cast<std::uint8_t>(place.kind));
-  out.text(place.source);
-  out.text(place.command);
+Result<void> write(ByteWriter& out, const View::Mount& mount, const GetSealer& get_sealer) {
+  out.text(mount.at);
+  out.number(static_cast<std::uint8_t>(mount.kind));
+  out.text(mount.source);
+  out.text(mount.command);
   std::string url, key;
-  if (!place.url.empty()) {  // a SAS is a part of the address
+  if (!mount.url.empty()) {  // a SAS is a part of the address
     const Result<Sealer> sealer = get_sealer();
     if (!sealer) return fail(sealer.error());
-    url = sealer->seal(place.url, place.at);
-    key = sealer->seal(place.key, place.at);
+    url = sealer->seal(mount.url, mount.at);
+    key = sealer->seal(mount.key, mount.at);
   }
   out.text(url);
   out.text(key);
-  out.number<std::uint8_t>(place.pulls);
-  out.number<std::uint8_t>(place.read_only);
+  out.number<std::uint8_t>(mount.pulls);
+  out.number<std::uint8_t>(mount.read_only);
   return {};
 }
 
-Result<View::Place> read_place(ByteReader& in, const GetSealer& get_sealer) {
-  View::Place place;
-  place.at = in.text();
-  place.kind = in.choice(MountKind::shared);
-  place.source = in.text();
-  place.command = in.text();
+Result<View::Mount> read_mount(ByteReader& in, const GetSealer& get_sealer) {
+  View::Mount mount;
+  mount.at = in.text();
+  mount.kind = in.choice(MountKind::shared);
+  mount.source = in.text();
+  mount.command = in.text();
   const std::string url = in.text(), key = in.text();
   if (!url.empty()) {
     const Result<Sealer> sealer = get_sealer();
     if (!sealer) return fail(sealer.error());
-    Result<std::string> opened = sealer->unseal(url, place.at);
+    Result<std::string> opened = sealer->unseal(url, mount.at);
     if (!opened) return fail(opened.error());
-    place.url = std::move(*opened);
-    opened = sealer->unseal(key, place.at);
+    mount.url = std::move(*opened);
+    opened = sealer->unseal(key, mount.at);
     if (!opened) return fail(opened.error());
-    place.key = std::move(*opened);
+    mount.key = std::move(*opened);
   }
-  place.pulls = in.number<std::uint8_t>() != 0;
-  place.read_only = in.number<std::uint8_t>() != 0;
-  return place;
+  mount.pulls = in.number<std::uint8_t>() != 0;
+  mount.read_only = in.number<std::uint8_t>() != 0;
+  return mount;
 }
 
 }  // namespace
@@ -82,16 +82,16 @@ Duty duty_of(const PrepareOrder& order, const std::string& data) {
   return duty;
 }
 
-std::vector<const View::Place*> pushed_places(const Duty& duty) {
-  std::vector<const View::Place*> places;
-  for (const View::Place& place : duty.view.places)
-    if (!place.url.empty() && !place.read_only) places.push_back(&place);
-  return places;
+std::vector<const View::Mount*> pushed_mounts(const Duty& duty) {
+  std::vector<const View::Mount*> mounts;
+  for (const View::Mount& mount : duty.view.mounts)
+    if (!mount.url.empty() && !mount.read_only) mounts.push_back(&mount);
+  return mounts;
 }
 
 bool has_mount_commands(const Duty& duty) {
-  return std::any_of(duty.view.places.begin(), duty.view.places.end(),
-                     [](const View::Place& place) { return place.kind == MountKind::command; });
+  return std::any_of(duty.view.mounts.begin(), duty.view.mounts.end(),
+                     [](const View::Mount& mount) { return mount.kind == MountKind::command; });
 }
 
 Result<std::string> format(const Duty& duty, const GetSealer& sealer) {
@@ -117,9 +117,9 @@ Result<std::string> format(const Duty& duty, const GetSealer& sealer) {
   out.text(view.tree);
   out.text(view.logs);
   out.text(view.journal);
-  out.number(static_cast<std::uint32_t>(view.places.size()));
-  for (const View::Place& place : view.places)
-    if (auto written = write(out, place, sealer); !written) return fail(written.error());
+  out.number(static_cast<std::uint32_t>(view.mounts.size()));
+  for (const View::Mount& mount : view.mounts)
+    if (auto written = write(out, mount, sealer); !written) return fail(written.error());
   return content;
 }
 
@@ -148,11 +148,11 @@ Result<Duty> parse_duty(std::string_view content, const GetSealer& sealer) {
     duty.view.tree = in.text();
     duty.view.logs = in.text();
     duty.view.journal = in.text();
-    duty.view.places.resize(in.count());
-    for (View::Place& place : duty.view.places) {
-      Result<View::Place> read = read_place(in, sealer);
+    duty.view.mounts.resize(in.count());
+    for (View::Mount& mount : duty.view.mounts) {
+      Result<View::Mount> read = read_mount(in, sealer);
       if (!read) return fail(read.error());
-      place = std::move(*read);
+      mount = std::move(*read);
     }
   }
   if (!in.is_done()) return malformed();

@@ -31,7 +31,7 @@ struct Duty {
 Duty duty_of(const StartOrder& order, const std::string& data);
 Duty duty_of(const PrepareOrder& order, const std::string& data);  // until it starts: its mounts
 // Places whose content is sent back to a container.
-std::vector<const View::Place*> pushed_places(const Duty& duty);
+std::vector<const View::Mount*> pushed_mounts(const Duty& duty);
 bool has_mount_commands(const Duty& duty);
 
 // Asked only where there are addresses and keys of containers, which are sealed.

@@ -33,17 +33,17 @@ std::string tail_of(const std::string& path) {
   return text;
 }
 
-bool sees_namespaces(const NodePlace& place, const View& view) {
-  return place.can_view && place.can_view(view.root);
+bool sees_namespaces(const NodeContext& context, const View& view) {
+  return context.can_view && context.can_view(view.root);
 }
 
 }  // namespace
 
-DutyRunner::DutyRunner(net::Loop& loop, KeeperLink& keeper, const NodePlace& place, Options options,
+DutyRunner::DutyRunner(net::Loop& loop, KeeperLink& keeper, const NodeContext& context, Options options,
                        Callbacks callbacks)
     : loop_(loop),
       keeper_(keeper),
-      place_(place),
+      context_(context),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       duties_(
@@ -55,7 +55,7 @@ Result<Sealer> DutyRunner::sealer() const { return Sealer::open(options_.folder 
 // ── before the start ──
 
 void DutyRunner::prepare(const PrepareOrder& order) {
-  Duty duty = duty_of(order, place_.data);
+  Duty duty = duty_of(order, context_.data);
   if (!has_mount_commands(duty)) return;
   Result<std::string> content = format(duty, [this] { return sealer(); });
   if (!content)  // the start says so, and does not happen
@@ -66,18 +66,18 @@ void DutyRunner::prepare(const PrepareOrder& order) {
 }
 
 Result<void> DutyRunner::start(const StartOrder& order, keeper::StartRequest& message) {
-  Duty duty = duty_of(order, place_.data);
+  Duty duty = duty_of(order, context_.data);
   Result<std::string> content = format(duty, [this] { return sealer(); });
   if (!content) return fail(content.error());
   if (keeper_keeps_duties_) message.duties = *content;
   SecretFolders::Files secrets;
   for (const ProcessStart& process : order.processes)
     if (secrets.empty()) secrets = process.secret_files;  // the same for all of them
-  if (auto written = secrets_.write(order.key, secrets_folder(order, place_), secrets, order.run_as);
+  if (auto written = secrets_.write(order.key, secrets_folder(order, context_), secrets, order.run_as);
       !written)
     return written;
   if (!order.view.root.empty()) {
-    const TaskEnvironment environment(order.view, place_, sees_namespaces(place_, order.view));
+    const TaskEnvironment environment(order.view, context_, sees_namespaces(context_, order.view));
     if (auto linked = environment.link_logs(duty.folder, order.processes); !linked)
       log::error("node.logs_not_linked", {{"attempt", to_string(order.key)}, {"why", linked.error().what}});
     note(environment.journal(), clock_.now(),
@@ -148,7 +148,7 @@ void DutyRunner::complete(const Duty& duty, ProcessEnded& end) {
 
 void DutyRunner::note_end(const Duty& duty, const ProcessEnded& end) const {
   if (duty.view.root.empty()) return;
-  note(TaskEnvironment(duty.view, place_, sees_namespaces(place_, duty.view)).journal(), clock_.now(),
+  note(TaskEnvironment(duty.view, context_, sees_namespaces(context_, duty.view)).journal(), clock_.now(),
        fmt::format("{}: {} on node {} {}{}{}", work_name(end.key),
                    is_preparation(end.key) ? "the preparation" : fmt::format("process {}", end.rank),
                    options_.node, describe(end), end.detail.empty() ? "" : ": ", end.detail));
@@ -156,8 +156,8 @@ void DutyRunner::note_end(const Duty& duty, const ProcessEnded& end) const {
 
 // ── pushes ──
 
-std::string DutyRunner::push_log(const WorkKey& key, std::uint32_t place) const {
-  return fmt::format("{}/pushes/{}.{}.log", options_.folder, to_string(key), place);
+std::string DutyRunner::push_log(const WorkKey& key, std::uint32_t mount) const {
+  return fmt::format("{}/pushes/{}.{}.log", options_.folder, to_string(key), mount);
 }
 
 void DutyRunner::complete_push(ProcessEnded& end) const {
@@ -170,7 +170,7 @@ void DutyRunner::complete_push(ProcessEnded& end) const {
   const std::string said = tail_of(log);
   std::string to = "it";
   if (duty)
-    if (const auto places = pushed_places(*duty); end.rank < places.size()) to = shown(places[end.rank]->url);
+    if (const auto mounts = pushed_mounts(*duty); end.rank < mounts.size()) to = shown(mounts[end.rank]->url);
   end.detail =
       fmt::format("sending {} {}{}{}", to, describe(end), end.detail.empty() ? "" : ": ", end.detail) +
       (said.empty() ? "" : ": " + said);
@@ -179,20 +179,20 @@ void DutyRunner::complete_push(ProcessEnded& end) const {
 void DutyRunner::carry_out(duty::Push& push) {
   const Duty* duty = duties_.find(work_of(push.run));
   const View& view = duty->view;
-  const TaskEnvironment environment(view, place_, sees_namespaces(place_, view));
+  const TaskEnvironment environment(view, context_, sees_namespaces(context_, view));
   keeper::StartRequest start;
   start.key = push.run;
   start.stop_grace = Duration(0);
-  start.total = place_.total;
+  start.total = context_.total;
   start.lease = duty->lease;
-  for (const View::Place* place : pushed_places(*duty)) {
+  for (const View::Mount* mount : pushed_mounts(*duty)) {
     keeper::ProcessSpec& process = start.processes.emplace_back();
     process.rank = static_cast<std::uint32_t>(start.processes.size() - 1);
-    process.argv = {place_.program, "node",     "sync-datastore",
-                    "push",         "--folder", environment.source_of(*place)};
+    process.argv = {context_.program, "node",     "sync-datastore",
+                    "push",           "--folder", environment.source_of(*mount)};
     Environment variables = read_environment();
-    variables["SLIPWAY_DATASTORE_URL"] = place->url;
-    variables["SLIPWAY_DATASTORE_KEY"] = place->key;
+    variables["SLIPWAY_DATASTORE_URL"] = mount->url;
+    variables["SLIPWAY_DATASTORE_KEY"] = mount->key;
     process.environment = format_environment(variables);
     process.folders = {options_.folder + "/pushes"};
     process.stdout_file = process.stderr_file = push_log(start.key, process.rank);
@@ -274,7 +274,7 @@ void DutyRunner::carry_out(duty::Report& report) {
 }
 void DutyRunner::carry_out(duty::Forget& forget) { keeper_.send(keeper::ForgetRequest{{forget.key}}); }
 void DutyRunner::carry_out(duty::Unmount& unmount) {
-  unmount_under(mounts_folder(unmount.duty.view, place_));
+  unmount_under(mounts_folder(unmount.duty.view, context_));
 }
 
 }  // namespace slipway::agent

@@ -28,8 +28,8 @@ class DutyRunner {
     std::function<void(const WorkKey&, bool)> stalled;
     std::function<void()> act;  // after any of the others, where no call from outside led to it
   };
-  // `place` is kept by reference.
-  DutyRunner(net::Loop& loop, KeeperLink& keeper, const NodePlace& place, Options options,
+  // `context` is kept by reference.
+  DutyRunner(net::Loop& loop, KeeperLink& keeper, const NodeContext& context, Options options,
              Callbacks callbacks);
 
   // Before anything is mounted for it.
@@ -55,7 +55,7 @@ class DutyRunner {
   void complete_push(ProcessEnded& end) const;
   void watch_stall(const WorkKey& key, const Duty& duty);
   void check_stalls();
-  std::string push_log(const WorkKey& key, std::uint32_t place) const;
+  std::string push_log(const WorkKey& key, std::uint32_t mount) const;
   Result<Sealer> sealer() const;
   void set_timer();
 
@@ -67,7 +67,7 @@ class DutyRunner {
 
   net::Loop& loop_;
   KeeperLink& keeper_;
-  const NodePlace& place_;
+  const NodeContext& context_;
   const Options options_;
   const Callbacks callbacks_;
   SystemClock clock_;

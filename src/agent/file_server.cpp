@@ -51,7 +51,7 @@ std::string_view to_string(ErrorCode code) {
 
 struct FileRequest {
   std::string op;
-  FileServer::Place place;
+  FileServer::Location location;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   bool wait = false;
@@ -72,7 +72,7 @@ Result<FileRequest> parse_request(std::string_view text) {
     return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
   };
   request.op = text_of("op");
-  request.place = {text_of("folder"), text_of("path")};
+  request.location = {text_of("folder"), text_of("path")};
   request.offset = number_of("offset");
   request.length = number_of("length");
   const auto wait = json.find("wait");
@@ -83,8 +83,8 @@ Result<FileRequest> parse_request(std::string_view text) {
   if (request.op != "read" && request.op != "list" && request.op != "size")
     return fail(ErrorCode::invalid, "a file request must be a read, a list or a size");
   // The data folder itself is nobody's to read.
-  if (request.place.folder.find_first_not_of("./") == std::string::npos ||
-      ("/" + request.place.folder + "/").find("/../") != std::string::npos)
+  if (request.location.folder.find_first_not_of("./") == std::string::npos ||
+      ("/" + request.location.folder + "/").find("/../") != std::string::npos)
     return fail(ErrorCode::invalid, "a file request must name the folder that its path lies in");
   return request;
 }
@@ -101,8 +101,8 @@ Result<std::string> read_piece(int file, std::uint64_t offset, std::size_t lengt
 }
 
 // Only files and folders: an open of anything else could block or do something.
-Result<Fd> open_to_read(const std::string& data, const FileServer::Place& place) {
-  const auto& [folder, path] = place;
+Result<Fd> open_to_read(const std::string& data, const FileServer::Location& location) {
+  const auto& [folder, path] = location;
   if (is_secret_path(folder) || is_secret_path(path))
     return fail(ErrorCode::not_found, fmt::format("there is no file '{}'", path));
   const Fd root(::open(data.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -118,9 +118,9 @@ Result<Fd> open_to_read(const std::string& data, const FileServer::Place& place)
   return fd;
 }
 
-Result<std::uint64_t> size_of(const std::string& data, const FileServer::Place& place) {
-  const Result<Fd> file = open_to_read(data, place);
-  const std::string& path = place.path;
+Result<std::uint64_t> size_of(const std::string& data, const FileServer::Location& location) {
+  const Result<Fd> file = open_to_read(data, location);
+  const std::string& path = location.path;
   if (!file) return fail(file.error());
   struct stat status {};
   if (::fstat(file->get(), &status) != 0) return fail(system_error("cannot look at " + path, errno));
@@ -155,7 +155,7 @@ void FileServer::answer(std::uint64_t number, std::string_view text) {
   const Result<FileRequest> request = parse_request(text);
   if (!request) return send_error(number, request.error());
   if (request->op == "list") {
-    Result<Fd> folder = open_to_read(data_, request->place);
+    Result<Fd> folder = open_to_read(data_, request->location);
     if (!folder) return send_error(number, folder.error());
     const auto limit = std::min<std::uint64_t>(request->limit, entries_max);
     const Result<FolderPage> page = list_folder(std::move(*folder), request->after, limit);
@@ -163,45 +163,46 @@ void FileServer::answer(std::uint64_t number, std::string_view text) {
     return reply_(reply_head(number, ReplyKind::json) + wire::format_file_list(*page));
   }
   if (request->op == "size") {
-    const Result<std::uint64_t> size = size_of(data_, request->place);
+    const Result<std::uint64_t> size = size_of(data_, request->location);
     if (!size) return send_error(number, size.error());
     return reply_(reply_head(number, ReplyKind::json) + dump(Json{{"size", *size}}));
   }
   const std::size_t length = std::min<std::uint64_t>(request->length, length_max);
-  Result<std::string> data = read(request->place, request->offset, length);
+  Result<std::string> data = read(request->location, request->offset, length);
   if (!data) return send_error(number, data.error());
   if (!data->empty() || !request->wait || length == 0 || waiting_.size() >= waiting_max)
     return send_data(number, std::move(*data));
-  wait_for_more(number, request->place, request->offset, length);
+  wait_for_more(number, request->location, request->offset, length);
 }
 
 // What was read is the attempt's only if its path still leads to the same file: the folder of an attempt that
 // has written nothing is handed to another one, by a rename (keeper/empty_folders.h).
-Result<std::string> FileServer::read(const Place& place, std::uint64_t offset, std::size_t length) const {
-  const Result<Fd> file = open_to_read(data_, place);
+Result<std::string> FileServer::read(const Location& location, std::uint64_t offset,
+                                     std::size_t length) const {
+  const Result<Fd> file = open_to_read(data_, location);
   if (!file) return fail(file.error());
   Result<std::string> data = read_piece(file->get(), offset, length);
   if (!data || data->empty()) return data;
-  const Result<Fd> again = open_to_read(data_, place);
+  const Result<Fd> again = open_to_read(data_, location);
   if (!again) return fail(again.error());
   if (!is_same_file(file->get(), again->get()))
-    return fail(ErrorCode::not_found, "there is no file '" + place.path + "'");
+    return fail(ErrorCode::not_found, "there is no file '" + location.path + "'");
   return data;
 }
 
-void FileServer::wait_for_more(std::uint64_t number, const Place& place, std::uint64_t offset,
+void FileServer::wait_for_more(std::uint64_t number, const Location& location, std::uint64_t offset,
                                std::size_t length) {
   Waiting& waiting = waiting_[number];
-  waiting = {place, offset, length, nullptr, nullptr};
-  waiting.watch = watch(place, [this, number] { look_again(number, false); });
+  waiting = {location, offset, length, nullptr, nullptr};
+  waiting.watch = watch(location, [this, number] { look_again(number, false); });
   waiting.timer = loop_.after(waiting.watch ? watch_longest : wait_unwatched,
                               [this, number] { look_again(number, true); });
   look_again(number, false);  // it may have grown before it was watched
 }
 
-std::shared_ptr<net::FileWatcher::Handle> FileServer::watch(const Place& place,
+std::shared_ptr<net::FileWatcher::Handle> FileServer::watch(const Location& location,
                                                             std::function<void()> changed) {
-  const Result<Fd> file = open_to_read(data_, place);
+  const Result<Fd> file = open_to_read(data_, location);
   return file ? watcher_.watch(fmt::format("/proc/self/fd/{}", file->get()), std::move(changed)) : nullptr;
 }
 
@@ -209,7 +210,7 @@ void FileServer::look_again(std::uint64_t number, bool is_last) {
   const auto found = waiting_.find(number);
   if (found == waiting_.end()) return;
   const Waiting& waiting = found->second;
-  Result<std::string> data = read(waiting.place, waiting.offset, waiting.length);
+  Result<std::string> data = read(waiting.location, waiting.offset, waiting.length);
   if (data && data->empty() && !is_last) return;
   // Watch and timer may be what called us, and both allow to be dropped from there.
   waiting_.erase(found);

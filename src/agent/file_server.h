@@ -28,7 +28,7 @@ namespace slipway::agent {
 class FileServer {
  public:
   using Reply = std::function<void(std::string message)>;
-  struct Place {
+  struct Location {
     std::string folder;  // under the data folder
     std::string path;    // under that
   };
@@ -44,16 +44,17 @@ class FileServer {
 
  private:
   struct Waiting {
-    Place place;  // read anew each time: a file that stayed empty may be another attempt's by then
+    Location location;  // read anew each time: a file that stayed empty may be another attempt's by then
     std::uint64_t offset = 0;
     std::size_t length = 0;
     std::shared_ptr<net::FileWatcher::Handle> watch;
     std::shared_ptr<net::Loop::Timer> timer;
   };
   void answer(std::uint64_t number, std::string_view request);
-  Result<std::string> read(const Place& place, std::uint64_t offset, std::size_t length) const;
-  void wait_for_more(std::uint64_t number, const Place& place, std::uint64_t offset, std::size_t length);
-  std::shared_ptr<net::FileWatcher::Handle> watch(const Place& place, std::function<void()> changed);
+  Result<std::string> read(const Location& location, std::uint64_t offset, std::size_t length) const;
+  void wait_for_more(std::uint64_t number, const Location& location, std::uint64_t offset,
+                     std::size_t length);
+  std::shared_ptr<net::FileWatcher::Handle> watch(const Location& location, std::function<void()> changed);
   void look_again(std::uint64_t number, bool is_last);
   void send_data(std::uint64_t number, std::string data);
   void send_error(std::uint64_t number, const Error& error);

@@ -45,21 +45,21 @@ std::string work_name(const WorkKey& key) {
   return attempt ? to_string(*attempt) : to_string(key);
 }
 
-std::string secrets_folder(const StartOrder& order, const NodePlace& place) {
-  return fmt::format("{}/{}/{}{}{}", place.data, order.folder, secrets_folder_prefix, place.node,
+std::string secrets_folder(const StartOrder& order, const NodeContext& context) {
+  return fmt::format("{}/{}/{}{}{}", context.data, order.folder, secrets_folder_prefix, context.node,
                      is_preparation(order.key) ? "-prepare" : "");
 }
 
-keeper::StartRequest to_keeper(const StartOrder& order, const NodePlace& place) {
-  keeper::StartRequest start{order.key, order.stop_grace, order.prefetched, place.total, {}};
-  start.cpu_limit = order.cpu_limit && place.limits_cores;
+keeper::StartRequest to_keeper(const StartOrder& order, const NodeContext& context) {
+  keeper::StartRequest start{order.key, order.stop_grace, order.prefetched, context.total, {}};
+  start.cpu_limit = order.cpu_limit && context.limits_cores;
   start.lease = order.lease;
   start.pids = order.pids;
-  const std::string attempt = place.data + "/" + order.folder;
+  const std::string attempt = context.data + "/" + order.folder;
   const std::string outputs = attempt + "/outputs";
-  const std::string shared = place.data + "/" + order.shared;
-  const TaskEnvironment task_environment(order.view, place,
-                                         place.can_view && place.can_view(order.view.root));
+  const std::string shared = context.data + "/" + order.shared;
+  const TaskEnvironment task_environment(order.view, context,
+                                         context.can_view && context.can_view(order.view.root));
   const std::string plan = task_environment.plan();
   for (const ProcessStart& ordered : order.processes) {
     keeper::ProcessSpec& process = start.processes.emplace_back();
@@ -72,28 +72,28 @@ keeper::StartRequest to_keeper(const StartOrder& order, const NodePlace& place) 
     // Parents first: in the common case each is one call that works.
     process.folders = {attempt, outputs};
     if (process.own_working_folder) process.folders.push_back(process.working_folder);
-    if (!order.checkpoints.empty()) process.folders.push_back(place.data + "/" + order.checkpoints);
+    if (!order.checkpoints.empty()) process.folders.push_back(context.data + "/" + order.checkpoints);
     if (!order.shared.empty()) process.folders.push_back(shared);
-    if (order.run_as) process.argv = run_as(*order.run_as, order, place.data, process);
-    std::replace(process.argv.begin(), process.argv.end(), std::string(launch::own_program), place.program);
+    if (order.run_as) process.argv = run_as(*order.run_as, order, context.data, process);
+    std::replace(process.argv.begin(), process.argv.end(), std::string(launch::own_program), context.program);
     process.stdout_file = attempt + "/" + ordered.stdout_name;
     process.stderr_file = attempt + "/" + ordered.stderr_name;
 
-    Environment environment = place.base;
+    Environment environment = context.base;
     if (order.run_as)  // theirs are the user's
       for (const char* name : {"HOME", "USER", "TMPDIR"}) environment.erase(name);
     for (const auto& [name, value] : ordered.environment)
       environment[name] = task_environment.translate(value);
     for (const auto& [name, value] : ordered.secrets) environment[name] = value;
     for (const auto& [name, content] : ordered.secret_files)
-      environment[name] = fmt::format("{}/{}", secrets_folder(order, place), name);
+      environment[name] = fmt::format("{}/{}", secrets_folder(order, context), name);
     if (!ordered.secrets.empty() || !ordered.secret_files.empty()) start.allows_core = false;
     if (!plan.empty()) environment[container::view_variable] = plan;
     environment["SLIPWAY_OUTPUTS"] = outputs;
     environment["SLIPWAY_EVICTION_FILE"] = attempt + "/" + std::string(eviction_file);
     if (!order.shared.empty()) environment["SLIPWAY_SHARED"] = shared;
     if (!order.checkpoints.empty())
-      environment["SLIPWAY_CHECKPOINT_DIR"] = place.data + "/" + order.checkpoints;
+      environment["SLIPWAY_CHECKPOINT_DIR"] = context.data + "/" + order.checkpoints;
     for (const auto& [name, content] : order.files)
       if (name == "hostfile")
         environment["SLIPWAY_HOSTFILE"] = attempt + "/" + name;

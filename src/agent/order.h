@@ -12,7 +12,7 @@
 
 namespace slipway::agent {
 
-struct NodePlace {
+struct NodeContext {
   std::string data;     // absolute; the folders of orders lie under it
   Environment base;     // what every process gets, unless the order says otherwise
   Resources total;      // of the node
@@ -29,9 +29,9 @@ std::string work_name(const WorkKey& key);
 
 // Where the secrets lie that its processes get as files. Of nodes that share the data folder each has its
 // own.
-std::string secrets_folder(const StartOrder& order, const NodePlace& place);
+std::string secrets_folder(const StartOrder& order, const NodeContext& context);
 
-keeper::StartRequest to_keeper(const StartOrder& order, const NodePlace& place);
+keeper::StartRequest to_keeper(const StartOrder& order, const NodeContext& context);
 
 // PATH, HOME, USER, LANG and TMPDIR of this process, as far as they are set.
 Environment base_environment();

@@ -20,34 +20,34 @@ Prepared failed(const WorkKey& key, std::string problem) {
 
 }  // namespace
 
-Preparer::Preparer(net::Loop& loop, Worker& worker, const NodePlace& place, std::string node, Done done)
+Preparer::Preparer(net::Loop& loop, Worker& worker, const NodeContext& context, std::string node, Done done)
     : loop_(loop),
       worker_(worker),
-      place_(place),
+      context_(context),
       node_(std::move(node)),
       done_(std::move(done)),
       random_(random_seed()) {}
 
 void Preparer::set_storage(FetchBlob fetch) {
   is_cache_ = static_cast<bool>(fetch);
-  blobs_ = std::make_unique<Blobs>(place_.data + "/blobs", std::move(fetch));
+  blobs_ = std::make_unique<Blobs>(context_.data + "/blobs", std::move(fetch));
 }
 
 void Preparer::prepare(const PrepareOrder& order) {
   if (order.source.empty() && order.files.empty() && order.view.root.empty()) return find_ports(order);
   if (!order.source.empty()) use_source(order.key, order.source);
-  const bool has_namespaces = !order.view.root.empty() && place_.can_view(order.view.root);
-  const bool posted = worker_.post([this, order, place = place_, has_namespaces](std::stop_token stop) {
-    lay_out_on_worker(order, place, has_namespaces, stop);
+  const bool has_namespaces = !order.view.root.empty() && context_.can_view(order.view.root);
+  const bool posted = worker_.post([this, order, context = context_, has_namespaces](std::stop_token stop) {
+    lay_out_on_worker(order, context, has_namespaces, stop);
   });
   if (!posted) done_(failed(order.key, "too many attempts wait for their code"));
 }
 
-void Preparer::lay_out_on_worker(const PrepareOrder& order, const NodePlace& place, bool has_namespaces,
+void Preparer::lay_out_on_worker(const PrepareOrder& order, const NodeContext& context, bool has_namespaces,
                                  const std::stop_token& stop) {
-  Result<void> result = lay_out_all(order, place.data, stop);
+  Result<void> result = lay_out_all(order, context.data, stop);
   const bool has_files = result.has_value();
-  const TaskEnvironment environment(order.view, place, has_namespaces);
+  const TaskEnvironment environment(order.view, context, has_namespaces);
   if (result) result = environment.lay_out();
   if (result)
     note(environment.journal(), clock_.now(),

@@ -20,8 +20,8 @@ namespace slipway::agent {
 class Preparer {
  public:
   using Done = std::function<void(Prepared)>;  // on the loop's thread; with a problem where it failed
-  // `place` may change until set_storage() is called. The worker ends before this does.
-  Preparer(net::Loop& loop, Worker& worker, const NodePlace& place, std::string node, Done done);
+  // `context` may change until set_storage() is called. The worker ends before this does.
+  Preparer(net::Loop& loop, Worker& worker, const NodeContext& context, std::string node, Done done);
 
   // Code lies in the data folder; with `fetch`, what is missing there is fetched and cached.
   void set_storage(FetchBlob fetch);
@@ -32,13 +32,13 @@ class Preparer {
  private:
   void use_source(const WorkKey& key, const std::string& source);
   Result<void> lay_out_all(const PrepareOrder& order, const std::string& data, const std::stop_token& stop);
-  void lay_out_on_worker(const PrepareOrder& order, const NodePlace& place, bool has_namespaces,
+  void lay_out_on_worker(const PrepareOrder& order, const NodeContext& context, bool has_namespaces,
                          const std::stop_token& stop);
   void find_ports(const PrepareOrder& order);
 
   net::Loop& loop_;
   Worker& worker_;
-  const NodePlace& place_;
+  const NodeContext& context_;
   const std::string node_;
   Done done_;
   SystemClock clock_;

@@ -78,27 +78,30 @@ Result<RunResult> run_helper(std::vector<std::string> argv, const Environment& v
 
 }  // namespace
 
-TaskEnvironment::TaskEnvironment(const View& view, const NodePlace& place, bool has_namespaces)
-    : view_(view), place_(place), has_namespaces_(has_namespaces), tree_(place.data + "/" + view.tree) {}
+TaskEnvironment::TaskEnvironment(const View& view, const NodeContext& context, bool has_namespaces)
+    : view_(view),
+      context_(context),
+      has_namespaces_(has_namespaces),
+      tree_(context.data + "/" + view.tree) {}
 
-std::string mounts_folder(const View& view, const NodePlace& place) {
+std::string mounts_folder(const View& view, const NodeContext& context) {
   std::string name = view.tree;
   std::replace(name.begin(), name.end(), '/', '+');
-  return fmt::format("{}/mounts/{}", place.data, name);
+  return fmt::format("{}/mounts/{}", context.data, name);
 }
 
-std::string TaskEnvironment::source_of(const View::Place& place) const {
-  if (place.kind == MountKind::scratch) return tree_ + "/" + place.at;
-  if (place.kind == MountKind::command) return mounts_folder(view_, place_) + "/" + place.at;
-  return place.source.starts_with('/') ? place.source : place_.data + "/" + place.source;
+std::string TaskEnvironment::source_of(const View::Mount& mount) const {
+  if (mount.kind == MountKind::scratch) return tree_ + "/" + mount.at;
+  if (mount.kind == MountKind::command) return mounts_folder(view_, context_) + "/" + mount.at;
+  return mount.source.starts_with('/') ? mount.source : context_.data + "/" + mount.source;
 }
 
 std::string TaskEnvironment::real(std::string_view path) const {
   const std::string_view inside = path.substr(std::min(path.size(), view_.root.size() + 1));
-  const View::Place* innermost = nullptr;
-  for (const View::Place& place : view_.places) {
-    const bool holds = inside == place.at || (inside.starts_with(place.at) && inside[place.at.size()] == '/');
-    if (holds && (!innermost || place.at.size() > innermost->at.size())) innermost = &place;
+  const View::Mount* innermost = nullptr;
+  for (const View::Mount& mount : view_.mounts) {
+    const bool holds = inside == mount.at || (inside.starts_with(mount.at) && inside[mount.at.size()] == '/');
+    if (holds && (!innermost || mount.at.size() > innermost->at.size())) innermost = &mount;
   }
   if (!innermost) return inside.empty() ? tree_ : fmt::format("{}/{}", tree_, inside);
   return source_of(*innermost) + std::string(inside.substr(innermost->at.size()));
@@ -107,9 +110,9 @@ std::string TaskEnvironment::real(std::string_view path) const {
 std::string TaskEnvironment::plan() const {
   if (view_.root.empty() || !has_namespaces_) return {};
   container::ViewPlan plan{view_.root, tree_, {}};
-  for (const View::Place& place : view_.places)
-    if (place.kind != MountKind::scratch)  // that is in the tree
-      plan.places.push_back({place.at, source_of(place), place.read_only});
+  for (const View::Mount& mount : view_.mounts)
+    if (mount.kind != MountKind::scratch)  // that is in the tree
+      plan.mounts.push_back({mount.at, source_of(mount), mount.read_only});
   return format(plan);
 }
 
@@ -129,8 +132,8 @@ std::string TaskEnvironment::journal() const {
 Result<void> TaskEnvironment::lay_out() const {
   if (view_.root.empty()) return {};
   if (auto made = make_open_folders(tree_); !made) return made;
-  for (const View::Place& place : view_.places)
-    if (auto done = lay_out(place); !done) return done;
+  for (const View::Mount& mount : view_.mounts)
+    if (auto done = lay_out(mount); !done) return done;
   for (const std::string& folder : view_.folders)
     if (auto made = make_open_folders(real(folder)); !made) return made;
   for (const auto& [path, text] : view_.texts) {
@@ -142,50 +145,50 @@ Result<void> TaskEnvironment::lay_out() const {
   return {};
 }
 
-Result<void> TaskEnvironment::lay_out(const View::Place& place) const {
-  const std::string at = tree_ + "/" + place.at;
-  const std::string source = source_of(place);
-  if (place.kind == MountKind::scratch) return make_open_folders(at);
-  if (place.kind == MountKind::command) {
-    if (auto mounted = run_mount(place, source); !mounted) return mounted;
-  } else if (place.kind == MountKind::path && place.read_only) {
+Result<void> TaskEnvironment::lay_out(const View::Mount& mount) const {
+  const std::string at = tree_ + "/" + mount.at;
+  const std::string source = source_of(mount);
+  if (mount.kind == MountKind::scratch) return make_open_folders(at);
+  if (mount.kind == MountKind::command) {
+    if (auto mounted = run_mount(mount, source); !mounted) return mounted;
+  } else if (mount.kind == MountKind::path && mount.read_only) {
     if (!is_folder(source))
       return fail(ErrorCode::not_found, fmt::format("{} is to be mounted and is not a folder here", source));
   } else {
-    if (place.kind == MountKind::datastore && !place_.shares_storage && place.url.empty() &&
-        !place.source.starts_with('/'))
+    if (mount.kind == MountKind::datastore && !context_.shares_storage && mount.url.empty() &&
+        !mount.source.starts_with('/'))
       return fail(ErrorCode::invalid,
                   fmt::format("{} is a folder of the service, which this node does not see",
-                              place.source.substr(place.source.rfind('/') + 1)),
+                              mount.source.substr(mount.source.rfind('/') + 1)),
                   "give the datastore a path that all nodes see: slipway datastore create NAME --path DIR");
     if (auto made = make_open_folders(source); !made) return made;
   }
-  if (!place.url.empty() && place.pulls)
-    if (auto pulled = pull(place); !pulled) return pulled;
+  if (!mount.url.empty() && mount.pulls)
+    if (auto pulled = pull(mount); !pulled) return pulled;
   return has_namespaces_ ? make_folders(at) : make_link(source, at);
 }
 
-Result<void> TaskEnvironment::run_mount(const View::Place& place, const std::string& at) const {
+Result<void> TaskEnvironment::run_mount(const View::Mount& mount, const std::string& at) const {
   if (auto made = make_folders(at); !made) return made;
   if (is_mount_point(at)) return {};  // by an earlier attempt
-  const auto ran = run_helper({"/bin/sh", "-c", place.command + " \"$0\"", at}, {}, mount_max);
+  const auto ran = run_helper({"/bin/sh", "-c", mount.command + " \"$0\"", at}, {}, mount_max);
   if (!ran) return fail(ran.error());
   if (ran->is_success()) return {};
   return fail(ErrorCode::invalid,
-              fmt::format("'{} {}' {}: {}", place.command, at, ran->describe(), ran->output));
+              fmt::format("'{} {}' {}: {}", mount.command, at, ran->describe(), ran->output));
 }
 
-Result<void> TaskEnvironment::pull(const View::Place& place) const {
+Result<void> TaskEnvironment::pull(const View::Mount& mount) const {
   const auto ran =
-      run_helper({place_.program, "node", "sync-datastore", "pull", "--folder", source_of(place)},
-                 {{"SLIPWAY_DATASTORE_URL", place.url},
-                  {"SLIPWAY_DATASTORE_KEY", place.key},
+      run_helper({context_.program, "node", "sync-datastore", "pull", "--folder", source_of(mount)},
+                 {{"SLIPWAY_DATASTORE_URL", mount.url},
+                  {"SLIPWAY_DATASTORE_KEY", mount.key},
                   {"SLIPWAY_DATASTORE_PARENT", std::to_string(::getpid())}},
                  sync_max);
   if (!ran) return fail(ran.error());
   if (ran->is_success()) return {};
   return fail(ErrorCode::unavailable,
-              fmt::format("bringing {} {}: {}", place.url, ran->describe(), ran->output));
+              fmt::format("bringing {} {}: {}", mount.url, ran->describe(), ran->output));
 }
 
 Result<void> TaskEnvironment::link_logs(const std::string& attempt,

@@ -20,7 +20,7 @@ namespace slipway::agent {
 class TaskEnvironment {
  public:
   // `has_namespaces`: whether processes can have views. Both are kept by reference.
-  TaskEnvironment(const View& view, const NodePlace& place, bool has_namespaces);
+  TaskEnvironment(const View& view, const NodeContext& context, bool has_namespaces);
 
   // Where a path under the root really lies.
   std::string real(std::string_view path) const;
@@ -34,16 +34,16 @@ class TaskEnvironment {
   Result<void> lay_out() const;
   // Makes the streams of processes files of the logs folder too. `attempt`: their folder.
   Result<void> link_logs(const std::string& attempt, const std::vector<ProcessStart>& processes) const;
-  // Where a place really lies.
-  std::string source_of(const View::Place& place) const;
+  // Where a mount really lies.
+  std::string source_of(const View::Mount& mount) const;
 
  private:
-  Result<void> lay_out(const View::Place& place) const;
-  Result<void> run_mount(const View::Place& place, const std::string& at) const;
-  Result<void> pull(const View::Place& place) const;
+  Result<void> lay_out(const View::Mount& mount) const;
+  Result<void> run_mount(const View::Mount& mount, const std::string& at) const;
+  Result<void> pull(const View::Mount& mount) const;
 
   const View& view_;
-  const NodePlace& place_;
+  const NodeContext& context_;
   bool has_namespaces_;
   std::string tree_;
 };
@@ -52,7 +52,7 @@ class TaskEnvironment {
 void note(const std::string& journal, TimePoint now, std::string_view text);
 
 // Where mount commands put things: never in a folder that is deleted with its job, and all that is in it.
-std::string mounts_folder(const View& view, const NodePlace& place);
+std::string mounts_folder(const View& view, const NodeContext& context);
 // Takes off what is mounted under this folder, and the empty folders that are left.
 void unmount_under(const std::string& folder);
 

@@ -23,8 +23,8 @@ void open_one(const Sealer& sealer, const std::string& name, std::string& value)
 }
 
 void open_view(const Sealer& sealer, View& view) {
-  for (View::Place& place : view.places)
-    if (!place.key.empty()) open_one(sealer, place.url, place.key);
+  for (View::Mount& mount : view.mounts)
+    if (!mount.key.empty()) open_one(sealer, mount.url, mount.key);
 }
 
 Result<std::string> opened(const Sealer& sealer, const GivenSecret& secret) {
@@ -52,8 +52,8 @@ void open_process(const Sealer& sealer, ProcessStart& process) {
 }
 
 bool has(const View& view, const std::vector<ProcessStart>& processes) {
-  return std::any_of(view.places.begin(), view.places.end(),
-                     [](const View::Place& place) { return !place.key.empty(); }) ||
+  return std::any_of(view.mounts.begin(), view.mounts.end(),
+                     [](const View::Mount& mount) { return !mount.key.empty(); }) ||
          std::any_of(processes.begin(), processes.end(), [](const ProcessStart& process) {
            return !process.secrets.empty() || !process.given.empty();
          });

@@ -86,7 +86,7 @@ Result<void> enter(const ViewPlan& plan) {
   if (auto unshared = unshare_mounts(); !unshared) return unshared;
   // What is shown may lie below what is covered: held open, it stays within reach.
   std::vector<Fd> sources;
-  sources.reserve(plan.places.size() + 1);
+  sources.reserve(plan.mounts.size() + 1);
   const auto hold = [&](const std::string& path) -> Result<std::string> {
     Fd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
     if (!fd) return fail(system_error("cannot open " + path, errno));
@@ -96,18 +96,18 @@ Result<void> enter(const ViewPlan& plan) {
   const Result<std::string> tree = hold(plan.tree);
   if (!tree) return fail(tree.error());
   std::vector<std::string> held;
-  held.reserve(plan.places.size());
-  for (const ViewPlan::Place& place : plan.places) {
-    Result<std::string> source = hold(place.source);
+  held.reserve(plan.mounts.size());
+  for (const ViewPlan::Mount& mount : plan.mounts) {
+    Result<std::string> source = hold(mount.source);
     if (!source) return fail(source.error());
     held.push_back(std::move(*source));
   }
   if (auto made = make_root(plan.root); !made) return made;
   if (auto shown = show(*tree, plan.root); !shown) return shown;
-  for (std::size_t i = 0; i < plan.places.size(); ++i) {
-    const std::string target = plan.root + "/" + plan.places[i].at;
+  for (std::size_t i = 0; i < plan.mounts.size(); ++i) {
+    const std::string target = plan.root + "/" + plan.mounts[i].at;
     if (auto made = make_folders(target); !made) return made;
-    if (auto shown = show(held[i], target, plan.places[i].read_only); !shown) return shown;
+    if (auto shown = show(held[i], target, plan.mounts[i].read_only); !shown) return shown;
   }
   return {};
 }
@@ -116,8 +116,8 @@ Result<void> enter(const ViewPlan& plan) {
 
 std::string format(const ViewPlan& plan) {
   std::string text = plan.root + "\n" + plan.tree + "\n";
-  for (const ViewPlan::Place& place : plan.places)
-    text += fmt::format("{}\t{}\t{}\n", place.at, place.source, place.read_only ? "ro" : "rw");
+  for (const ViewPlan::Mount& mount : plan.mounts)
+    text += fmt::format("{}\t{}\t{}\n", mount.at, mount.source, mount.read_only ? "ro" : "rw");
   return text;
 }
 
@@ -133,7 +133,7 @@ std::optional<ViewPlan> parse_view(std::string_view text) {
   for (std::size_t i = 2; i < lines.size(); ++i) {
     const std::size_t first = lines[i].find('\t'), second = lines[i].rfind('\t');
     if (first == std::string_view::npos || first == second) return std::nullopt;
-    plan.places.push_back({std::string(lines[i].substr(0, first)),
+    plan.mounts.push_back({std::string(lines[i].substr(0, first)),
                            std::string(lines[i].substr(first + 1, second - first - 1)),
                            lines[i].substr(second + 1) == "ro"});
   }

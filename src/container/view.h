@@ -13,15 +13,15 @@
 namespace slipway::container {
 
 struct ViewPlan {
-  struct Place {
+  struct Mount {
     std::string at;  // relative to the root
     std::string source;
     bool read_only = false;
-    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator==(const Mount&, const Mount&) = default;
   };
   std::string root;           // where it is seen
-  std::string tree;           // what lies there beside the places
-  std::vector<Place> places;  // inner ones after outer ones
+  std::string tree;           // what lies there beside the mounts
+  std::vector<Mount> mounts;  // inner ones after outer ones
   friend bool operator==(const ViewPlan&, const ViewPlan&) = default;
 };
 

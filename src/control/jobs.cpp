@@ -193,7 +193,7 @@ Job make_job(const JobRecord& record, const std::vector<TaskSpec>& tasks) {
   job.record = record;
   job.record.counts = {};
   std::map<sched::Shape, std::uint32_t> shapes;
-  std::unordered_map<std::string_view, std::uint32_t> places;
+  std::unordered_map<std::string_view, std::uint32_t> indices;
   job.groups.reserve(tasks.size());
   for (std::uint32_t g = 0; g < tasks.size(); ++g) {
     const TaskSpec& task = tasks[g];
@@ -217,11 +217,11 @@ Job make_job(const JobRecord& record, const std::vector<TaskSpec>& tasks) {
     }
     group.shape = found->second;
     job.shapes[group.shape].prepares = job.shapes[group.shape].prepares || group.prepares;
-    places.emplace(task.name, g);
+    indices.emplace(task.name, g);
     job.groups.push_back(std::move(group));
   }
   for (std::uint32_t g = 0; g < tasks.size(); ++g)
-    for (const std::string& name : tasks[g].depends_on) job.edges.emplace_back(places.at(name), g);
+    for (const std::string& name : tasks[g].depends_on) job.edges.emplace_back(indices.at(name), g);
   std::sort(job.edges.begin(), job.edges.end());
   return job;
 }

@@ -107,7 +107,7 @@ void add_dependencies(const Job& job, const std::map<std::uint32_t, std::size_t>
 }
 
 void copy_tasks(const Job& job, ExplainedJob& copy) {
-  std::map<std::uint32_t, std::size_t> depending;  // groups, with their places in the list
+  std::map<std::uint32_t, std::size_t> depending;  // groups, with their indices in the list
   for (std::uint32_t g = 0; g < job.groups.size() && copy.tasks.size() < ExplainedJob::tasks_max; ++g) {
     const Group& group = job.groups[g];
     if (group.live)

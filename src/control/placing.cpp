@@ -191,39 +191,39 @@ std::vector<StartOrder> orders_of(Turn& turn, const Attempt& attempt) {
   return launch::launch(**spec, placement_of(turn, attempt, **spec));
 }
 
-std::vector<View::Place> places_of(const State& state, const PoolRecord& pool, const std::vector<Mount>& own,
+std::vector<View::Mount> mounts_of(const State& state, const PoolRecord& pool, const std::vector<Mount>& own,
                                    std::optional<JobId> job) {
-  std::vector<View::Place> places;
+  std::vector<View::Mount> mounts;
   const auto add = [&](const Mount& mount) {
     if (mount.kind == MountKind::shared && !job) return;  // a start task has no job
-    std::erase_if(places, [&](const View::Place& place) { return place.at == mount.at; });
-    View::Place& place = places.emplace_back();
-    place.at = mount.at;
-    place.kind = mount.kind;
-    place.read_only = mount.read_only;
+    std::erase_if(mounts, [&](const View::Mount& one) { return one.at == mount.at; });
+    View::Mount& added = mounts.emplace_back();
+    added.at = mount.at;
+    added.kind = mount.kind;
+    added.read_only = mount.read_only;
     switch (mount.kind) {
       case MountKind::datastore: {
         const auto known = state.datastores.find({pool.workspace, mount.what});
         const bool has_path = known != state.datastores.end() && !known->second.path.empty();
-        place.source = has_path ? known->second.path : datastore_folder(pool.workspace, mount.what);
+        added.source = has_path ? known->second.path : datastore_folder(pool.workspace, mount.what);
         if (known != state.datastores.end()) {
-          place.url = known->second.url;
-          place.key = known->second.key;
+          added.url = known->second.url;
+          added.key = known->second.key;
         }
         break;
       }
-      case MountKind::path: place.source = mount.what; break;
-      case MountKind::command: place.command = mount.what; break;
-      case MountKind::shared: place.source = shared_folder(pool.workspace, *job); break;
+      case MountKind::path: added.source = mount.what; break;
+      case MountKind::command: added.command = mount.what; break;
+      case MountKind::shared: added.source = shared_folder(pool.workspace, *job); break;
       case MountKind::scratch: break;  // the tree itself is the job's
     }
-    if (!mount.folder.empty() && !place.source.empty()) place.source += "/" + mount.folder;
+    if (!mount.folder.empty() && !added.source.empty()) added.source += "/" + mount.folder;
   };
   for (const Mount& mount : pool.mounts) add(mount);
   for (const Mount& mount : own) add(mount);
-  std::stable_sort(places.begin(), places.end(),
-                   [](const View::Place& a, const View::Place& b) { return a.at < b.at; });
-  return places;
+  std::stable_sort(mounts.begin(), mounts.end(),
+                   [](const View::Mount& a, const View::Mount& b) { return a.at < b.at; });
+  return mounts;
 }
 
 launch::Placement placement_of(Turn& turn, const Attempt& attempt, const TaskSpec& spec) {
@@ -240,7 +240,7 @@ launch::Placement placement_of(Turn& turn, const Attempt& attempt, const TaskSpe
     }
   if (!spec.mount_root.empty()) {
     const PoolRecord& pool = turn.state.pool_of(job).record;
-    placement.places = places_of(
+    placement.mounts = mounts_of(
         turn.state, pool.mount_root == spec.mount_root ? pool : PoolRecord{.workspace = pool.workspace},
         spec.mounts, key.task.job);
   }

@@ -81,7 +81,7 @@ static void send_start_task(Turn& turn, Node& node) {
       {node.record.start.began_at + pool.record.start_task.timeout, StartTaskTimeout{run_of(node)}});
   if (!node.session) return;
   StartOrder order = launch::start_task(pool.record, run_of(node), node.record,
-                                        places_of(turn.state, pool.record, {}, std::nullopt));
+                                        mounts_of(turn.state, pool.record, {}, std::nullopt));
   if (!pool.record.owner.empty())
     order.run_as = run_as_of(turn.settings, pool.record.workspace, pool.record.owner);
   orders_to(turn, node).start.push_back(std::move(order));

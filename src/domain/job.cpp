@@ -267,17 +267,17 @@ class CycleFinder {
 };
 
 Result<void> validate_dependencies(const std::vector<TaskSpec>& tasks) {
-  std::unordered_map<std::string_view, std::uint32_t> places;
+  std::unordered_map<std::string_view, std::uint32_t> indices;
   for (std::uint32_t i = 0; i < tasks.size(); ++i)
-    if (!places.emplace(tasks[i].name, i).second)
+    if (!indices.emplace(tasks[i].name, i).second)
       return fail(
           invalid(fmt::format("two tasks are called {}", tasks[i].name), "give each task its own name"));
 
   std::vector<std::vector<std::uint32_t>> edges(tasks.size());
   for (std::uint32_t i = 0; i < tasks.size(); ++i)
     for (const std::string& name : tasks[i].depends_on) {
-      const auto found = places.find(name);
-      if (found == places.end()) {
+      const auto found = indices.find(name);
+      if (found == indices.end()) {
         std::string known;
         for (std::size_t k = 0; k < tasks.size() && k < 10; ++k) known += (k ? ", " : "") + tasks[k].name;
         return fail(

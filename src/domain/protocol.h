@@ -60,7 +60,7 @@ struct ProcessEnded {
 
 // What the processes of an attempt see under a path of their own, and where that lies on the node.
 struct View {
-  struct Place {
+  struct Mount {
     std::string at;  // relative to the root
     MountKind kind = MountKind::path;
     std::string source;    // absolute, or under the data folder
@@ -68,11 +68,11 @@ struct View {
     std::string url, key;  // of a blob container that `source` is a copy of
     bool pulls = true;     // else another node of the gang brings what `url` has into the same folder
     bool read_only = false;
-    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator==(const Mount&, const Mount&) = default;
   };
   std::string root;                  // empty: there is no view
-  std::string tree;                  // what is there beside the places; under the data folder
-  std::vector<Place> places;         // inner ones after outer ones
+  std::string tree;                  // what is there beside the mounts; under the data folder
+  std::vector<Mount> mounts;         // inner ones after outer ones
   std::vector<std::string> folders;  // absolute, under the root: to be made
   std::vector<std::pair<std::string, std::string>> texts;  // likewise: path, content
   std::string logs;     // likewise: where streams are kept as well, by ProcessStart::log_out and log_err

@@ -13,19 +13,19 @@
 namespace slipway::keeper {
 namespace {
 
-struct Place {
+struct SocketAddress {
   Fd folder;
   sockaddr_un address{};
 };
 
-Result<Place> find_place(const std::string& folder) {
-  Place place;
-  place.folder = Fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!place.folder) return fail(system_error("cannot open " + folder, errno));
-  place.address.sun_family = AF_UNIX;
-  const std::string name = fmt::format("/proc/self/fd/{}/{}", place.folder.get(), keeper_socket_name);
-  std::memcpy(place.address.sun_path, name.c_str(), name.size() + 1);
-  return place;
+Result<SocketAddress> find_socket(const std::string& folder) {
+  SocketAddress found;
+  found.folder = Fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!found.folder) return fail(system_error("cannot open " + folder, errno));
+  found.address.sun_family = AF_UNIX;
+  const std::string name = fmt::format("/proc/self/fd/{}/{}", found.folder.get(), keeper_socket_name);
+  std::memcpy(found.address.sun_path, name.c_str(), name.size() + 1);
+  return found;
 }
 
 Fd make_socket() { return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
@@ -33,16 +33,16 @@ Fd make_socket() { return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK
 }  // namespace
 
 Result<Fd> listen_keeper(const std::string& folder) {
-  const Result<Place> place = find_place(folder);
-  if (!place) return fail(place.error());
+  const Result<SocketAddress> found = find_socket(folder);
+  if (!found) return fail(found.error());
   Fd socket = make_socket();
   if (!socket) return fail(system_error("cannot make a unix socket", errno));
   // The lock says that nobody listens on an old one.
-  if (::unlinkat(place->folder.get(), keeper_socket_name, 0) != 0 && errno != ENOENT)
+  if (::unlinkat(found->folder.get(), keeper_socket_name, 0) != 0 && errno != ENOENT)
     return fail(system_error(fmt::format("cannot remove {}/{}", folder, keeper_socket_name), errno));
   const mode_t before = ::umask(0177);
   const int bound =
-      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&place->address), sizeof place->address);
+      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&found->address), sizeof found->address);
   const int error = errno;
   ::umask(before);
   if (bound != 0)
@@ -53,11 +53,11 @@ Result<Fd> listen_keeper(const std::string& folder) {
 }
 
 Result<Fd> connect_keeper(const std::string& folder) {
-  const Result<Place> place = find_place(folder);
-  if (!place) return fail(place.error());
+  const Result<SocketAddress> found = find_socket(folder);
+  if (!found) return fail(found.error());
   Fd socket = make_socket();
   if (!socket) return fail(system_error("cannot make a unix socket", errno));
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&place->address), sizeof place->address) == 0)
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&found->address), sizeof found->address) == 0)
     return socket;
   Error error = system_error(fmt::format("cannot reach the keeper of {}", folder), errno);
   error.code = ErrorCode::unavailable;

@@ -123,11 +123,11 @@ View view_of(const TaskSpec& task, const Placement& placement, std::uint32_t nod
   if (task.mount_root.empty()) return view;
   view.root = task.mount_root;
   view.tree = scratch_folder(placement.workspace, placement.key.task.job, placement.nodes[node].name);
-  view.places = placement.places;
+  view.mounts = placement.mounts;
   // A container that is copied: once where nodes see the same folder, else to each.
   const bool is_first_here = std::none_of(placement.nodes.begin(), placement.nodes.begin() + node,
                                           [](const PlacedNode& earlier) { return earlier.shares_storage; });
-  for (View::Place& place : view.places) place.pulls = !placement.nodes[node].shares_storage || is_first_here;
+  for (View::Mount& mount : view.mounts) mount.pulls = !placement.nodes[node].shares_storage || is_first_here;
   view.folders = task.folders;
   for (const auto& [path, text] : task.texts) view.texts.emplace_back(path, fill_in(text, {of_gang}));
   view.logs = task.logs;
@@ -157,9 +157,9 @@ Gang gang_on(const TaskSpec& task, const Placement& placement) {
 }
 
 // What runs on a node before any process of the task: as one of them, but alone.
-ProcessStart preparation(const Gang& gang, std::uint32_t place, const Words& of_gang) {
+ProcessStart preparation(const Gang& gang, std::uint32_t node_index, const Words& of_gang) {
   const TaskSpec& task = gang.task;
-  const PlacedNode& node = gang.placement.nodes[place];
+  const PlacedNode& node = gang.placement.nodes[node_index];
   ProcessStart process;
   process.resources = {};
   process.argv = viewed(task.mount_root, contained(task, {"/bin/bash", "-c", task.preparation.command}));
@@ -350,7 +350,7 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
 }
 
 StartOrder start_task(const PoolRecord& pool, const StartTaskRun& run, const NodeRecord& node,
-                      std::vector<View::Place> places) {
+                      std::vector<View::Mount> mounts) {
   const StartTask& task = pool.start_task;
   StartOrder order;
   order.key = run;
@@ -372,7 +372,7 @@ StartOrder start_task(const PoolRecord& pool, const StartTaskRun& run, const Nod
     process.argv = viewed(pool.mount_root, std::move(process.argv));
     order.view.root = pool.mount_root;
     order.view.tree = order.folder + "/tree";
-    order.view.places = std::move(places);
+    order.view.mounts = std::move(mounts);
     order.view.logs = task.logs;
     if (!task.logs.empty()) {
       order.view.folders = {task.logs};

@@ -36,7 +36,7 @@ struct Placement {
   std::string source;     // manifest hash, or empty
   std::vector<PlacedNode> nodes;
   std::string secret;               // of the attempt; empty until its nodes have prepared
-  std::vector<View::Place> places;  // the pool's mounts and the task's, where they lie
+  std::vector<View::Mount> mounts;  // the pool's mounts and the task's, where they lie
   bool cpu_limit = true;            // of the pool
   std::optional<RunAs> run_as{};    // the user of the machine
   std::vector<GivenSecret> given{};
@@ -52,9 +52,9 @@ std::vector<PrepareOrder> prepare(const TaskSpec& task, const Placement& placeme
 // Likewise; after all have prepared, where that is needed.
 std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement);
 
-// What a node runs before it takes work; nobody else learns of it. `places`: the mounts of its pool.
+// What a node runs before it takes work; nobody else learns of it. `mounts`: the mounts of its pool.
 StartOrder start_task(const PoolRecord& pool, const StartTaskRun& run, const NodeRecord& node,
-                      std::vector<View::Place> places);
+                      std::vector<View::Mount> mounts);
 inline constexpr std::string_view start_task_file = "start-task";  // its script, in the attempt's folder
 
 // Stands for the program of the agent in the words of a command; the agent knows where it lies.

@@ -157,17 +157,17 @@ Files files_from(const Json& json) {
 }
 
 Json to_json(const View& view) {
-  Json places = Json::array();
-  for (const View::Place& place : view.places) {
-    Json& json = places.emplace_back(Json{{"at", place.at},
-                                          {"kind", to_string(place.kind)},
-                                          {"source", place.source},
-                                          {"read_only", place.read_only}});
-    if (!place.command.empty()) json["command"] = place.command;
-    if (!place.url.empty()) json.update({{"url", place.url}, {"key", place.key}, {"pulls", place.pulls}});
+  Json mounts = Json::array();
+  for (const View::Mount& mount : view.mounts) {
+    Json& json = mounts.emplace_back(Json{{"at", mount.at},
+                                          {"kind", to_string(mount.kind)},
+                                          {"source", mount.source},
+                                          {"read_only", mount.read_only}});
+    if (!mount.command.empty()) json["command"] = mount.command;
+    if (!mount.url.empty()) json.update({{"url", mount.url}, {"key", mount.key}, {"pulls", mount.pulls}});
   }
   Json json{
-      {"root", view.root}, {"tree", view.tree}, {"places", std::move(places)}, {"folders", view.folders}};
+      {"root", view.root}, {"tree", view.tree}, {"places", std::move(mounts)}, {"folders", view.folders}};
   for (const auto& [path, text] : view.texts) json["texts"].push_back({path, wire::to_utf8(text)});
   if (!view.logs.empty()) json.update({{"logs", view.logs}, {"journal", view.journal}});
   return json;
@@ -178,17 +178,17 @@ View view_from(const Json& json) {
   view.root = json.at("root").get<std::string>();
   view.tree = json.at("tree").get<std::string>();
   for (const Json& item : json.at("places")) {
-    View::Place& place = view.places.emplace_back();
-    place.at = item.at("at").get<std::string>();
+    View::Mount& mount = view.mounts.emplace_back();
+    mount.at = item.at("at").get<std::string>();
     const auto kind = parse_mount_kind(item.at("kind").get_ref<const std::string&>());
     if (!kind) throw std::invalid_argument("unknown kind of mount");
-    place.kind = *kind;
-    place.source = item.at("source").get<std::string>();
-    place.read_only = item.at("read_only").get<bool>();
-    place.command = item.value("command", "");
-    place.url = item.value("url", "");
-    place.key = item.value("key", "");
-    place.pulls = item.value("pulls", true);
+    mount.kind = *kind;
+    mount.source = item.at("source").get<std::string>();
+    mount.read_only = item.at("read_only").get<bool>();
+    mount.command = item.value("command", "");
+    mount.url = item.value("url", "");
+    mount.key = item.value("key", "");
+    mount.pulls = item.value("pulls", true);
   }
   view.folders = json.at("folders").get<std::vector<std::string>>();
   if (json.contains("texts"))
@@ -478,7 +478,7 @@ Report report_from(const Json& json) {
     for (const Json& item : json.at("prepared")) value.prepared.push_back(prepared_from(item));
   if (json.contains("use")) {
     const Json& use = json.at("use");
-    const auto number = [&](std::size_t place) { return use.at(place).get<double>(); };
+    const auto number = [&](std::size_t index) { return use.at(index).get<double>(); };
     value.use = MachineUse{number(0), number(1), number(2), number(3), number(4),
                            number(5), number(6), number(7), number(8)};
   }

@@ -188,10 +188,10 @@ void SimNode::begin(const StartOrder& order, TimePoint now) {
       nodes > 1 && history.prepared[std::get<AttemptKey>(order.key)].size() < nodes)
     history.break_off(
         fmt::format("{} was started before all its {} nodes were prepared", to_string(order.key), nodes));
-  agent::NodePlace place;
-  place.data = "/data";
-  place.total = options_.total;
-  const keeper::StartRequest request = agent::to_keeper(order, place);
+  agent::NodeContext context;
+  context.data = "/data";
+  context.total = options_.total;
+  const keeper::StartRequest request = agent::to_keeper(order, context);
   plan_stall(order, now);
   for (std::size_t i = 0; i < order.processes.size(); ++i) {
     const ProcessStart& process = order.processes[i];

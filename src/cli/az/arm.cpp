@@ -28,15 +28,15 @@ Command& add_common(Command& command, Common& common) {
       .flag("--verbose", common.verbose, "show requests that change something");
 }
 
-Command& add_workspace(Command& command, Place& place) {
-  return add_common(command, place)
-      .text("-w,--workspace,--workspace-name NAME", place.workspace, "the workspace (default: default)")
-      .text("-l,--location NAME", place.location, "the location, where the workspace is made with it");
+Command& add_workspace(Command& command, Scope& scope) {
+  return add_common(command, scope)
+      .text("-w,--workspace,--workspace-name NAME", scope.workspace, "the workspace (default: default)")
+      .text("-l,--location NAME", scope.location, "the location, where the workspace is made with it");
 }
 
-Command& add_experiment(Command& command, Place& place) {
-  return add_workspace(command, place)
-      .text("-e,--experiment,--experiment-name NAME", place.experiment, "the experiment (default: default)");
+Command& add_experiment(Command& command, Scope& scope) {
+  return add_workspace(command, scope)
+      .text("-e,--experiment,--experiment-name NAME", scope.experiment, "the experiment (default: default)");
 }
 
 std::string target_of(const std::string& url) {
@@ -120,24 +120,24 @@ std::string Arm::workspaces() const {
                      encoded(group()), provider);
 }
 
-std::string Arm::workspace(const Place& place) const {
-  return workspaces() + "/" + encoded(pick(place.workspace, "workspace", "default"));
+std::string Arm::workspace(const Scope& scope) const {
+  return workspaces() + "/" + encoded(pick(scope.workspace, "workspace", "default"));
 }
 
-std::string Arm::cluster(const Place& place, const std::string& name) const {
-  return name.starts_with("/") ? name : workspace(place) + "/clusters/" + encoded(name);
+std::string Arm::cluster(const Scope& scope, const std::string& name) const {
+  return name.starts_with("/") ? name : workspace(scope) + "/clusters/" + encoded(name);
 }
 
-std::string Arm::file_server(const Place& place, const std::string& name) const {
-  return name.starts_with("/") ? name : workspace(place) + "/fileServers/" + encoded(name);
+std::string Arm::file_server(const Scope& scope, const std::string& name) const {
+  return name.starts_with("/") ? name : workspace(scope) + "/fileServers/" + encoded(name);
 }
 
-std::string Arm::experiment(const Place& place) const {
-  return workspace(place) + "/experiments/" + encoded(pick(place.experiment, "experiment", "default"));
+std::string Arm::experiment(const Scope& scope) const {
+  return workspace(scope) + "/experiments/" + encoded(pick(scope.experiment, "experiment", "default"));
 }
 
-std::string Arm::job(const Place& place, const std::string& name) const {
-  return experiment(place) + "/jobs/" + encoded(name);
+std::string Arm::job(const Scope& scope, const std::string& name) const {
+  return experiment(scope) + "/jobs/" + encoded(name);
 }
 
 Outcome<void> Arm::make_when_absent(const std::string& path, const Value& body, const std::string& name_given,
@@ -152,11 +152,11 @@ Outcome<void> Arm::make_when_absent(const std::string& path, const Value& body, 
   return {};
 }
 
-Outcome<void> Arm::ensure(const Place& place, Depth depth) {
-  const Value body{{"location", location(place.location)}};
-  if (auto made = make_when_absent(workspace(place), body, place.workspace, "workspace"); !made) return made;
+Outcome<void> Arm::ensure(const Scope& scope, Depth depth) {
+  const Value body{{"location", location(scope.location)}};
+  if (auto made = make_when_absent(workspace(scope), body, scope.workspace, "workspace"); !made) return made;
   if (depth == Depth::workspace) return {};
-  return make_when_absent(experiment(place), Value(), place.experiment, "experiment");
+  return make_when_absent(experiment(scope), Value(), scope.experiment, "experiment");
 }
 
 Outcome<net::Response> Arm::send(const char* method, const std::string& target, const std::string& body) {

@@ -21,13 +21,13 @@ struct Common {
 };
 Command& add_common(Command& command, Common& common);
 // The workspace, and the experiment in it, that a command works on.
-struct Place : Common {
+struct Scope : Common {
   std::string workspace;
   std::string experiment;
   std::string location;
 };
-Command& add_workspace(Command& command, Place& place);
-Command& add_experiment(Command& command, Place& place);  // and the workspace
+Command& add_workspace(Command& command, Scope& scope);
+Command& add_experiment(Command& command, Scope& scope);  // and the workspace
 
 enum class Waiting { until_done, not_at_all };
 
@@ -50,14 +50,14 @@ class Arm {
 
   // /subscriptions/…/workspaces/{ws}, and below it.
   std::string workspaces() const;  // of the group
-  std::string workspace(const Place& place) const;
-  std::string cluster(const Place& place, const std::string& name) const;
-  std::string file_server(const Place& place, const std::string& name) const;
-  std::string experiment(const Place& place) const;
-  std::string job(const Place& place, const std::string& name) const;
+  std::string workspace(const Scope& scope) const;
+  std::string cluster(const Scope& scope, const std::string& name) const;
+  std::string file_server(const Scope& scope, const std::string& name) const;
+  std::string experiment(const Scope& scope) const;
+  std::string job(const Scope& scope, const std::string& name) const;
   // Makes the workspace, and the experiment where `with_experiment`, when they are not there.
   enum class Depth { workspace, experiment };
-  Outcome<void> ensure(const Place& place, Depth depth);
+  Outcome<void> ensure(const Scope& scope, Depth depth);
 
   Outcome<Value> get(const std::string& path);
   // Null when it does not exist.

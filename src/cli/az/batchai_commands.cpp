@@ -10,8 +10,8 @@ Outcome<void> need(const std::string& value, const char* flag, const char* examp
   return {};
 }
 
-Outcome<Value> listed(Outcome<Value> list, const Place& place) {
-  if (!list && list.error().status == 404 && place.workspace.empty()) return Value::list();
+Outcome<Value> listed(Outcome<Value> list, const Scope& scope) {
+  if (!list && list.error().status == 404 && scope.workspace.empty()) return Value::list();
   return list;
 }
 

@@ -105,9 +105,9 @@ Outcome<Value> files(Arm& arm, const FilesOptions& options) {
   const Value& setup = value_at(*cluster, {"properties", "nodeSetup"});
   const std::string prefix = text_at(setup, {"setupTask", "stdOutErrPathPrefix"});
   if (prefix.empty()) return Value::list();
-  const auto place = datastore_of(value_at(setup, {"mountVolumes"}), prefix);
-  if (!place) return give_up(place);
-  std::string folder = place->second;
+  const auto mounted = datastore_of(value_at(setup, {"mountVolumes"}), prefix);
+  if (!mounted) return give_up(mounted);
+  std::string folder = mounted->second;
   for (const std::string& part : {text_at(setup, {"setupTask", "stdOutErrPathSuffix"}), options.path})
     if (!part.empty() && part != ".") folder += (folder.empty() || folder.ends_with("/") ? "" : "/") + part;
   Value list = Value::list();
@@ -118,14 +118,16 @@ Outcome<Value> files(Arm& arm, const FilesOptions& options) {
       if (!is_folder) {
         file["contentLength"] = item.count_at("size");
         const std::string path = folder + "/" + item.text_at("name");
-        file["downloadUrl"] = arm.context().service().url() +
-                              with_query(resource({"datastores", place->first, "content"}), {{"path", path}});
+        file["downloadUrl"] =
+            arm.context().service().url() +
+            with_query(resource({"datastores", mounted->first, "content"}), {{"path", path}});
       }
       list.items.push_back(std::move(file));
     }
     return true;
   };
-  const std::string target = with_query(resource({"datastores", place->first, "files"}), {{"path", folder}});
+  const std::string target =
+      with_query(resource({"datastores", mounted->first, "files"}), {{"path", folder}});
   const Outcome<void> done = arm.context().service().pages(target, page);
   if (!done && done.error().status != 404) return give_up(done);
   return list;

@@ -237,7 +237,7 @@ Outcome<void> fill_volumes(Arm& arm, Value& volumes, const Storage& storage) {
   return {};
 }
 
-Outcome<void> add_volumes(Arm& arm, const Place& place, Value& volumes, const Storage& storage) {
+Outcome<void> add_volumes(Arm& arm, const Scope& scope, Value& volumes, const Storage& storage) {
   const auto path = [](const std::string& given, const char* otherwise) {
     return given.empty() ? otherwise : given;
   };
@@ -257,7 +257,7 @@ Outcome<void> add_volumes(Arm& arm, const Place& place, Value& volumes, const St
                           {"relativeMountPath", path(storage.container_path, "bfs")}});
   if (!storage.file_server.empty())
     collection(volumes, "fileServers")
-        .items.push_back({{"fileServer", {{"id", arm.file_server(place, storage.file_server)}}},
+        .items.push_back({{"fileServer", {{"id", arm.file_server(scope, storage.file_server)}}},
                           {"relativeMountPath", path(storage.file_server_path, "nfs")},
                           {"mountOptions", "rw"}});
   return {};

@@ -24,7 +24,7 @@ Outcome<Value> put_config(Arm& arm, const std::string& target, const Value& prop
 // Placeholders replaced, account names and credentials filled in.
 Outcome<void> fill_volumes(Arm& arm, Value& volumes, const Storage& storage);
 // Adds what the switches name to `volumes`, which may be null.
-Outcome<void> add_volumes(Arm& arm, const Place& place, Value& volumes, const Storage& storage);
+Outcome<void> add_volumes(Arm& arm, const Scope& scope, Value& volumes, const Storage& storage);
 
 // https://account.file.core.windows.net/share
 std::string share_url(const std::string& account, const std::string& share);

@@ -29,7 +29,7 @@ Outcome<Value> update_cluster(Arm& arm, const Named& options) {
   return *cluster;
 }
 
-struct ImageOptions : Place {
+struct ImageOptions : Scope {
   std::string image, environment, rootfs;
   bool yes = false;
 };
@@ -95,9 +95,9 @@ std::string containers_tag(const std::string& cluster) {
   return name;
 }
 
-Outcome<Value> set_tags(Arm& arm, const Place& place,
+Outcome<Value> set_tags(Arm& arm, const Scope& scope,
                         const std::vector<std::pair<std::string, std::string>>& tags) {
-  const std::string path = arm.workspace(place);
+  const std::string path = arm.workspace(scope);
   const Outcome<Value> workspace = arm.show(path);
   if (!workspace) return workspace;
   Value all = workspace->at("tags").is_map() ? workspace->at("tags") : Value::map();

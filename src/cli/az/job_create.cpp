@@ -25,9 +25,9 @@ Outcome<Meant> meaning(const JobOptions& options) {
   if (!options.short_c.empty()) {
     const bool is_config =
         meant.config.empty() && (!meant.cluster.empty() || ::access(options.short_c.c_str(), F_OK) == 0);
-    std::string& place = is_config ? meant.config : meant.cluster;
-    if (!place.empty()) return misuse("-c is given twice", example);
-    place = options.short_c;
+    std::string& choice = is_config ? meant.config : meant.cluster;
+    if (!choice.empty()) return misuse("-c is given twice", example);
+    choice = options.short_c;
   }
   if (meant.config.empty()) return misuse("the configuration file is missing", example);
   return meant;
