@@ -1,4 +1,4 @@
-// Attempts: what nodes report of them, how they are stopped, and what their end means for the task.
+// Attempts: what nodes report of them, how they are stopped, and how they end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,8 +43,6 @@ TimePoint within(TimePoint said, TimePoint first, TimePoint last) {
 }
 
 }  // namespace
-
-static void try_again(Turn& turn, Job& job, Task& task, Duration wait, std::string reason);
 
 std::string describe_process(const std::string& name) {
   return !name.empty() && name.front() >= '0' && name.front() <= '9' ? "rank " + name : name;
@@ -365,137 +363,42 @@ void end_lost_processes(Turn& turn, NodeId node_id, const AttemptKey& key, const
   }
 }
 
+// Its times and its reason, as far as nothing has decided them before.
+static void close_record(const Turn& turn, Attempt& attempt) {
+  AttemptRecord& record = attempt.record;
+  if (!record.started_at) record.started_at = attempt.first_started_at;  // a gang that never ran as a whole
+  const TimePoint begun = record.started_at.value_or(record.placed_at);
+  record.ended_at = within(attempt.last_ended_at, begun, turn.now);
+  // The clock was set back since it began: then its keeper knows how long it took.
+  if (turn.now < begun) record.ended_at = begun + attempt.ran_longest;
+  if (record.end) return;
+  record.end = EndReason::exited;
+  record.exit_code = 0;
+  record.detail = "it exited with code 0" + (attempt.remark.empty() ? "" : "; " + attempt.remark);
+}
+
 void finish_attempt(Turn& turn, Job& job, Task& task) {
   std::unique_ptr<Attempt> attempt = std::move(task.attempt);
   SLIPWAY_CHECK(advance(*attempt, AllExited{}));
   turn.state.elastic.erase(attempt->record.key);
   cancel_joins(turn, *attempt);
-  AttemptRecord& record = attempt->record;
-  if (!record.started_at) record.started_at = attempt->first_started_at;  // a gang that never ran as a whole
-  const TimePoint begun = record.started_at.value_or(record.placed_at);
-  record.ended_at = within(attempt->last_ended_at, begun, turn.now);
-  // The clock was set back since it began: then its keeper knows how long it took.
-  if (turn.now < begun) record.ended_at = begun + attempt->ran_longest;
-  if (!record.end) {
-    record.end = EndReason::exited;
-    record.exit_code = 0;
-    record.detail = "it exited with code 0" + (attempt->remark.empty() ? "" : "; " + attempt->remark);
-  }
+  close_record(turn, *attempt);
   turn.effects.touch(*attempt);
+  const AttemptRecord& record = attempt->record;
   bool was_terminated = false;  // a node of it leaves by a rule that lets its tasks fail
-  for (std::uint32_t n = 0; n < record.nodes.size(); ++n) {
-    const auto node = turn.state.nodes.find(record.nodes[n].id);
+  for (const AttemptNode& one : record.nodes) {
+    const auto node = turn.state.nodes.find(one.id);
     if (node == turn.state.nodes.end()) continue;
     if (node->second.session) orders_to(turn, node->second).forget.push_back(record.key);
     was_terminated = was_terminated || (node->second.record.leaving == Deallocation::terminate &&
-                                        !node->second.record.evict_by && !record.nodes[n].has_left);
+                                        !node->second.record.evict_by && !one.has_left);
   }
   for (std::uint32_t n = 0; n < record.nodes.size(); ++n) release_node(turn, *attempt, n);
   Pool& pool = turn.state.pool_of(job);
-  const bool was_wanted = (record.end == EndReason::exited && record.exit_code == 0) || job.cancelling ||
-                          record.end == EndReason::cancelled;
-  if (!was_wanted) lose_work(turn, job, *attempt);
   pool.sharing.end(job.priority_key);
   pool.queue.unblock(job.record.id);
   pool.changed = true;  // a limit may allow more now
-  task.record.exit_code = record.exit_code;
-  task.record.signal = record.signal;
-  if (record.end == EndReason::evicted) {
-    ++task.record.evictions;
-    ++job.record.evictions;
-    ++turn.state.totals.evictions;
-  } else if (record.end == EndReason::node_lost) {
-    ++job.record.nodes_lost;
-    ++turn.state.totals.nodes_lost;
-  }
-  record_event(turn, "attempt.ended", &job, task.record.name, record.key.attempt,
-               fmt::format("attempt {} of {} ended ({}): {}", record.key.attempt, task.record.name,
-                           to_string(*record.end), record.detail),
-               record.nodes.front().name);
-
-  Group& group = job.groups[task.record.ref.group];
-  if (!job.record.end || (job.record.end == EndReason::exited && job.record.exit_code == 0)) {
-    job.record.end = record.end;
-    job.record.exit_code = record.exit_code;
-  }
-  if (record.end == EndReason::exited && record.exit_code == 0)
-    return end_task(turn, job, task, TaskState::succeeded, record.detail);
-  if (job.cancelling) return end_task(turn, job, task, TaskState::cancelled, job.record.reason);
-  if (record.end == EndReason::cancelled)
-    return end_task(turn, job, task, TaskState::cancelled, record.detail);
-  if (record.end == EndReason::evicted && was_terminated)
-    return end_task(turn, job, task, TaskState::failed, record.detail);
-  // A lost or evicted node, or one that could not start a process, is an interruption.
-  const bool counts = attempt->counts_against_retries && record.end != EndReason::node_lost &&
-                      record.end != EndReason::evicted;
-  if (!counts) {
-    const auto spec = spec_of(turn, record.key.task.job, record.key.task.group);
-    if (!spec) {
-      turn.effects.store_problem = spec.error();
-      return;
-    }
-    const std::uint32_t interruptions = task.record.attempts - task.record.retries_used;
-    // Nodes that fail to start things and stores that cannot be reached take some time to recover; lost nodes
-    // are simply gone.
-    Duration wait{0};
-    if (record.end == EndReason::start_failed || record.end == EndReason::outputs_lost)
-      wait = std::min(turn.settings.retry_wait_first * (1 << std::min(interruptions - 1, 16u)),
-                      turn.settings.retry_wait_max);
-    if ((*spec)->interruptions_max > 0 && interruptions >= (*spec)->interruptions_max)
-      return end_task(turn, job, task, TaskState::failed,
-                      fmt::format("{}; interruptions use no retries, but it may have {} attempts at most",
-                                  record.detail, (*spec)->interruptions_max));
-    job.record.end.reset();  // it continues
-    job.record.exit_code.reset();
-    return try_again(turn, job, task, wait, record.detail);
-  }
-  if (task.record.retries_used >= group.retries)
-    return end_task(turn, job, task, TaskState::failed, record.detail);
-  Duration wait = turn.settings.retry_wait_first;
-  for (std::uint32_t i = 0; i < task.record.retries_used && wait < turn.settings.retry_wait_max; ++i)
-    wait *= 2;
-  wait = std::min(wait, turn.settings.retry_wait_max);
-  wait += Duration(turn.random.between(0, wait.count() / 2));
-  ++task.record.retries_used;
-  ++turn.state.totals.retries;
-  try_again(turn, job, task, wait, record.detail);
-}
-
-static void try_again(Turn& turn, Job& job, Task& task, Duration wait, std::string reason) {
-  Group& group = job.groups[task.record.ref.group];
-  const TaskState before = task.record.state;
-  advance(task.record.state, TaskRequeued{});
-  recount(turn, job, group, before, task.record.state);
-  task.record.reason = fmt::format("attempt {} failed, retrying: {}", task.record.attempts, reason);
-  if (wait.count() > 0) {
-    task.record.not_before = turn.now + wait;
-    turn.effects.timers.push_back({*task.record.not_before, RetryDue{task.record.ref}});
-  } else {
-    make_ready(turn, job, task);
-  }
-  turn.effects.touch(task);
-}
-
-void end_task(Turn& turn, Job& job, Task& task, TaskState state, std::string reason) {
-  const TaskRef ref = task.record.ref;
-  Group& group = job.groups[ref.group];
-  recount(turn, job, group, task.record.state, state);
-  advance(task.record.state, ending(state));
-  task.record.reason = std::move(reason);
-  task.record.not_before.reset();
-  turn.effects.touch(task);
-  if (state == TaskState::succeeded) ++turn.state.pool_of(job).succeeded;
-  if (state == TaskState::failed) {
-    ++turn.state.pool_of(job).failed;
-    if (job.record.reason.empty())
-      job.record.reason = fmt::format("task {} failed: {}", task.record.name, task.record.reason);
-    record_event(turn, "task.failed", &job, task.record.name, std::nullopt,
-                 fmt::format("{} failed: {}", task.record.name, task.record.reason));
-  }
-  group.live->erase(ref.index);  // from here on the store alone remembers it
-  if (group.live->empty()) group.live.reset();
-  settle_dependents(turn, job, ref.group);
-  finish_job_if_done(turn, job);
+  settle_task(turn, job, task, *attempt, was_terminated);
 }
 
 }  // namespace slipway::control

@@ -33,6 +33,9 @@ void stop_attempt(Turn& turn, Attempt& attempt, AttemptEnd end);
 void end_lost_processes(Turn& turn, NodeId node_id, const std::string& why);
 void end_lost_processes(Turn& turn, NodeId node_id, const AttemptKey& key, const std::string& why);
 void finish_attempt(Turn& turn, Job& job, Task& task);
+// What its end means for its task. (task_ends.cpp) `was_terminated`: a node of it leaves by a rule that lets
+// its tasks fail.
+void settle_task(Turn& turn, Job& job, Task& task, const Attempt& attempt, bool was_terminated);
 void end_task(Turn& turn, Job& job, Task& task, TaskState state, std::string reason);
 std::vector<PrepareOrder> preparing_orders_of(Turn& turn, const Attempt& attempt);
 void on_prepared(Turn& turn, Node& node, const Prepared& prepared);
