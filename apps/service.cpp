@@ -1,6 +1,5 @@
 #include "apps/service.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include "api/api.h"
 #include "api/seal_anew.h"
 #include "apps/backups.h"
+#include "apps/detach.h"
 #include "apps/sealing_key.h"
 #include "apps/service_tls.h"
 #include "base/file.h"
@@ -29,7 +29,6 @@
 #include "net/server.h"
 #include "provision/local.h"
 #include "store/sqlite.h"
-#include "store/upkeep.h"
 #include "wire/records.h"
 
 namespace slipway {
@@ -456,76 +455,18 @@ int serve(const cli::UpOptions& options, const std::function<void(const std::str
   return ran ? 0 : complain(ran.error());
 }
 
-// The child continues alone, its output in service.log; the parent answers when it is ready, or with what it
-// said.
-int serve_detached(const cli::UpOptions& options) {
-  if (auto made = make_folders(options.data, 0700); !made) return complain(made.error());
-  int ready[2];
-  if (::pipe2(ready, O_CLOEXEC) != 0) return complain(system_error("cannot make a pipe", errno));
-  std::fflush(nullptr);
-  const pid_t child = ::fork();  // nothing is open and no thread runs yet, so this is cheap and safe
-  if (child < 0) return complain(system_error("cannot start the service", errno));
-  if (child == 0) {
-    ::close(ready[0]);
-    ::setsid();
-    const std::string log_file = options.data + "/service.log";
-    const int log = ::open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    const int null = ::open("/dev/null", O_RDWR);
-    const int errors = ::dup(2);
-    ::fcntl(errors, F_SETFD, FD_CLOEXEC);
-    ::dup2(null, 0);
-    ::dup2(null, 1);
-    const int status = serve(options, [&](const std::string& url) {
-      ::dup2(log >= 0 ? log : null, 2);
-      ::close(errors);
-      if (::write(ready[1], url.data(), url.size()) < 0)
-        log::warning("service.announce", {{"why", "the caller is gone"}});
-      ::close(ready[1]);
-    });
-    ::_exit(status);
-  }
-  ::close(ready[1]);
-  std::string url;
-  char buffer[256];
-  for (ssize_t got; (got = ::read(ready[0], buffer, sizeof buffer)) > 0;)
-    url.append(buffer, static_cast<std::size_t>(got));
-  ::close(ready[0]);
-  if (url.empty()) return 1;  // it has said why
-  announce(std::filesystem::absolute(options.data).lexically_normal().string(), url);
-  return 0;
-}
-
-cli::StoreReport report_of(store::Report report) {
-  return {std::move(report.service), 1,           report.last_turn,
-          std::move(report.lost),    report.jobs, report.job_last,
-          std::move(report.problems)};
-}
-
 }  // namespace
 
-Result<cli::StoreReport> check_store(const std::string& file) {
-  return store::check_sqlite(file).map(report_of);
-}
-
-Result<cli::Restored> restore_store(const std::string& data, const std::string& backup) {
-  if (auto made = make_folders(data, 0700); !made) return fail(made.error());
-  auto lock = FileLock::take(data + "/service.lock");
-  if (!lock)
-    return fail(
-        ErrorCode::conflict,
-        fmt::format("a service runs on {} (process {})", data, FileLock::holder(data + "/service.lock")),
-        "stop it first: slipway down");
-  return store::restore_sqlite(backup, data + "/slipway.db").map([](store::Restored restored) {
-    return cli::Restored{report_of(std::move(restored.report)), std::move(restored.moved_aside),
-                         restored.turns_missing};
-  });
-}
-
 int run_service(const cli::UpOptions& options) {
-  if (options.detach) return serve_detached(options);
-  return serve(options, [&](const std::string& url) {
-    announce(std::filesystem::absolute(options.data).lexically_normal().string(), url);
-  });
+  const std::string data = std::filesystem::absolute(options.data).lexically_normal().string();
+  if (!options.detach) return serve(options, [&](const std::string& url) { announce(data, url); });
+  if (auto made = make_folders(options.data, 0700); !made) return complain(made.error());
+  const auto url =
+      serve_detached(options.data + "/service.log", [&](const auto& ready) { return serve(options, ready); });
+  if (!url) return complain(url.error());
+  if (url->empty()) return 1;  // it has said why
+  announce(data, *url);
+  return 0;
 }
 
 }  // namespace slipway
