@@ -40,15 +40,18 @@ Result<RunAsRules> RunAsRules::parse(const std::vector<std::string>& rules) {
 
 Result<std::optional<RunAs>> RunAsRules::find(std::string_view workspace, std::string_view user) const {
   if (rules_.empty()) return std::nullopt;
-  for (const std::string& name : {fmt::format("{}/{}", workspace, user), std::string(user)})
+  const bool is_default = workspace == "default";
+  const std::string in_workspace = fmt::format("{}/{}", workspace, user);
+  const std::string named = is_default ? std::string(user) : in_workspace;
+  for (const std::string& name : {in_workspace, named})
     if (const auto rule = rules_.find(name); rule != rules_.end()) return rule->second;
-  if (workspace == "default" && user == "admin") return std::nullopt;
+  if (is_default && user == "admin") return std::nullopt;
   for (const std::string& name : {fmt::format("{}/", workspace), std::string("*")})
     if (const auto rule = rules_.find(name); rule != rules_.end()) return rule->second;
   return fail(
       ErrorCode::denied,
       fmt::format("no user of the machine is set for the jobs of {} in workspace {}", user, workspace),
-      fmt::format("ask whoever runs the service: slipway up --run-as {}=UID", user));
+      fmt::format("ask whoever runs the service: slipway up --run-as {}=UID", named));
 }
 
 }  // namespace slipway

@@ -1,10 +1,11 @@
 #pragma once
 // Which user of the machine the jobs of whom run as.
 //
-// A rule is USER=UID[:GID] for a user of every workspace, WORKSPACE/USER=UID[:GID] for one of a workspace,
-// WORKSPACE/=UID[:GID] for everybody in it, or *=UID[:GID] for everybody; the first that names most wins.
-// With rules, who is named by none submits no jobs; but the admin that the service itself made runs as the
-// service does, unless a rule names it.
+// A rule is USER=UID[:GID] for a user of the workspace `default`, WORKSPACE/USER=UID[:GID] for one of
+// another, WORKSPACE/=UID[:GID] for everybody in it, or *=UID[:GID] for everybody; the one that names most
+// wins. A user's name alone says nothing in other workspaces: their admins give out the names. With rules,
+// who is named by none submits no jobs; but the admin that the service itself made runs as the service does,
+// unless a rule names it.
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -24,6 +24,15 @@ TEST(RunAs, TheRuleThatNamesMostWins) {
   EXPECT_EQ(RunAsRules::parse({"admin=5"})->find("default", "admin").value(), (RunAs{5, 5}));
 }
 
+TEST(RunAs, AUsersNameAloneHoldsInTheDefaultWorkspace) {
+  const auto rules = RunAsRules::parse({"ana=1001", "ml/ben=1002"});
+  EXPECT_EQ(rules->find("default", "ana").value(), (RunAs{1001, 1001}));
+  const auto in_ml = rules->find("ml", "ana");
+  ASSERT_FALSE(in_ml) << "whoever the admins of ml call ana";
+  EXPECT_NE(in_ml.error().hint.find("--run-as ml/ana=UID"), std::string::npos);
+  EXPECT_FALSE(rules->find("default", "ben"));
+}
+
 TEST(RunAs, WhoIsNamedByNoRuleRunsNothing) {
   const auto rules = RunAsRules::parse({"ana=1001"});
   EXPECT_FALSE(rules->find("default", "ben"));
