@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "agent/agent_setup.h"
 #include "agent/machine.h"
 #include "api/api.h"
 #include "api/seal_anew.h"
@@ -24,6 +25,7 @@
 #include "base/sha256.h"
 #include "compat/batchai/batchai.h"
 #include "container/engines.h"
+#include "container/run_as.h"
 #include "control/loop.h"
 #include "net/client.h"
 #include "net/server.h"
@@ -172,17 +174,13 @@ batchai::Options batchai_options(const Resources& machine) {
 // Jobs that run as users reach their folders only where every folder on the way lets them through.
 Result<void> check_reached(const std::string& data) {
   if (::geteuid() != 0) return {};
-  for (std::filesystem::path at = data; at.has_relative_path(); at = at.parent_path()) {
-    struct stat status {};
-    if (::stat(at.c_str(), &status) == 0 && (status.st_mode & 0001) == 0)
-      return fail(
-          ErrorCode::invalid,
-          fmt::format("--run-as: users cannot go through {}, and so not reach the folders of their jobs "
-                      "below {}",
-                      at.string(), data),
-          "use another --data folder, like /var/lib/slipway, or: chmod o+x " + at.string());
-  }
-  return {};
+  const std::string closed = container::closed_on_the_way(data);
+  if (closed.empty()) return {};
+  return fail(
+      ErrorCode::invalid,
+      fmt::format("--run-as: users cannot go through {}, and so not reach the folders of their jobs below {}",
+                  closed, data),
+      "use another --data folder, like /var/lib/slipway, or: chmod o+x " + closed);
 }
 
 class Service {
@@ -238,9 +236,7 @@ class Service {
     }
     if (!options_.run_as.empty()) {
       if (auto reached = check_reached(data_); !reached) return reached;
-      if (auto made = make_folders(data_ + "/workspaces", 0711); !made) return made;
-      if (::chmod((data_ + "/workspaces").c_str(), 0711) != 0)
-        return fail(system_error("cannot close " + data_ + "/workspaces to other users", errno));
+      return agent::close_workspaces(data_);
     }
     return {};
   }

@@ -55,8 +55,8 @@ int contain(const slipway::cli::NodeContainOptions& options) {
 }
 
 int run_as(const slipway::cli::NodeRunAsOptions& options) {
-  return slipway::container::run_as(
-      {options.uid, options.gid, options.attempt, options.own, options.given, options.data, options.command});
+  return slipway::container::run_as({options.uid, options.gid, options.workspace, options.attempt,
+                                     options.own, options.given, options.data, options.command});
 }
 
 }  // namespace

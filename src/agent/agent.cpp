@@ -269,6 +269,7 @@ class Agent {
     context_.data = storage.is_shared ? storage.data : options_.folder;
     context_.shares_storage = storage.is_shared;
     core_.set_shares_storage(storage.is_shared);
+    note_reach();
     FetchBlob fetch;
     if (!storage.is_shared)
       fetch = [this](const std::string& hash, const auto& take) {
@@ -280,6 +281,18 @@ class Agent {
       if (socket_) socket_->send_binary(std::move(reply));
     });
     dial();
+  }
+
+  // Whether the service runs jobs as users is not known before the first of them.
+  void note_reach() {
+    const std::string closed = container::closed_on_the_way(context_.data);
+    if (::geteuid() != 0 || closed.empty()) return;
+    core_.add_note(
+        fmt::format("run-as: users cannot go through {}, and so not reach the folders of their jobs below "
+                    "{}; join with a "
+                    "--folder like /var/lib/slipway-node, or: chmod o+x {}",
+                    closed, context_.data, closed));
+    log::warning("node.closed_to_users", {{"node", name_}, {"folder", closed}, {"data", context_.data}});
   }
 
   // ── the keeper ──

@@ -1,14 +1,19 @@
 #include "agent/agent_setup.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 #include <numeric>
 
 #include "agent/machine.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "container/user_access.h"
+#include "domain/layout.h"
 
 namespace slipway::agent {
 
@@ -41,10 +46,39 @@ std::vector<std::uint32_t> usable_gpus(const AgentOptions& options) {
   return indices;
 }
 
+Result<void> close_workspaces(const std::string& data) {
+  const std::string all = data + "/workspaces", of_default = data + "/" + workspace_folder("default");
+  // In which jobs may run as the agent, so that no user is let through.
+  if (auto made = make_folders(of_default, 0700); !made) return made;
+  if (::chmod(all.c_str(), 0711) != 0)
+    return fail(system_error("cannot close " + all + " to other users", errno));
+  std::error_code error;
+  for (const auto& workspace : std::filesystem::directory_iterator(all, error))
+    if (workspace.is_directory(error))
+      if (auto closed = container::close_folder(workspace.path().string()); !closed) return closed;
+  if (error) return fail(system_error("cannot list " + all, error.value()));
+  return {};
+}
+
+namespace {
+
+// Its own, with what it keeps of its data where it does not see the service's.
+Result<void> close_folder_of_node(const std::string& folder) {
+  const std::string code = folder + "/blobs";
+  if (auto made = make_folders(code, 0700); !made) return made;
+  if (::chmod(code.c_str(), 0700) != 0 || ::chmod(folder.c_str(), 0711) != 0)
+    return fail(system_error("cannot close " + folder + " to other users", errno));
+  return close_workspaces(folder);
+}
+
+}  // namespace
+
 Result<void> complete(AgentOptions& options, const net::Url& url) {
   if (options.folder.empty())
     return fail(ErrorCode::invalid, "the agent needs a folder of its own", "name one with --folder");
   if (auto made = make_folders(options.folder); !made) return made;
+  if (!options.local)
+    if (auto closed = close_folder_of_node(options.folder); !closed) return closed;
   char absolute[PATH_MAX];
   if (::realpath(options.folder.c_str(), absolute) == nullptr)
     return fail(system_error("cannot use folder " + options.folder, errno));

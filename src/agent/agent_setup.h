@@ -12,6 +12,8 @@ namespace slipway::agent {
 
 // Fills in what was left open, and makes the folder.
 Result<void> complete(AgentOptions& options, const net::Url& url);
+// The folders of workspaces in a data folder: each lets in those whose jobs run there, once they do.
+Result<void> close_workspaces(const std::string& data);
 // The GPUs to offer that are there now.
 std::vector<std::uint32_t> usable_gpus(const AgentOptions& options);
 // The instance id of the folder: the same until somebody deletes it.

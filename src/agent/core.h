@@ -96,6 +96,7 @@ class AgentCore {
 
   // Known only once the service was asked; before the first connected().
   void set_shares_storage(bool shares) { options_.shares_storage = shares; }
+  void add_note(std::string note) { options_.notes.push_back(std::move(note)); }  // before connected()
   // Cards may be gone, or back: looked at before each connected().
   void set_gpus(std::vector<std::uint32_t> indices) {
     options_.total.gpus = static_cast<std::uint32_t>(indices.size());

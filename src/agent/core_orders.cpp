@@ -96,6 +96,7 @@ void AgentCore::accept(StartOrder order) {
     stage.source = ordered.workdir.empty() && !was_prepared ? ordered.source : "";
     stage.files = ordered.files;
     stage.view = ordered.view;
+    stage.run_as = ordered.run_as;
     for (const ProcessStart& process : ordered.processes)
       stage.folders.push_back(ordered.folder + "/" + process.wd_name);
     effects_.emplace_back(effect::Stage{std::move(stage)});

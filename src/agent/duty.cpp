@@ -10,7 +10,7 @@ namespace {
 using keeper::ByteReader;
 using keeper::ByteWriter;
 
-constexpr std::uint8_t format_version = 1;
+constexpr std::uint8_t format_version = 2, format_without_users = 1;
 constexpr std::uint32_t no_view = 0, has_view = 1;
 
 View needed_afterwards(View view) {
@@ -68,6 +68,7 @@ Duty duty_of(const StartOrder& order, const std::string& data) {
   if (!order.checkpoints.empty()) duty.checkpoints = data + "/" + order.checkpoints;
   duty.stall = order.stall_timeout;
   duty.lease = order.lease;
+  duty.run_as = order.run_as;
   if (!order.view.root.empty()) duty.view = needed_afterwards(order.view);
   for (const ProcessStart& process : order.processes)
     duty.processes.push_back({process.rank, process.stdout_name, process.stderr_name, process.listens});
@@ -78,6 +79,7 @@ Duty duty_of(const PrepareOrder& order, const std::string& data) {
   Duty duty;
   duty.folder = data + "/" + order.folder;
   duty.lease = order.lease;
+  duty.run_as = order.run_as;
   duty.view = needed_afterwards(order.view);
   return duty;
 }
@@ -102,6 +104,9 @@ Result<std::string> format(const Duty& duty, const GetSealer& sealer) {
   out.text(duty.checkpoints);
   out.number(duty.stall.count());
   out.number(duty.lease.count());
+  const RunAs user = duty.run_as.value_or(RunAs{});  // 0: nobody else, no user of jobs is root
+  out.number(user.uid);
+  out.number(user.gid);
   out.number(static_cast<std::uint32_t>(duty.processes.size()));
   for (const Duty::Process& process : duty.processes) {
     out.number(process.rank);
@@ -126,13 +131,20 @@ Result<std::string> format(const Duty& duty, const GetSealer& sealer) {
 Result<Duty> parse_duty(std::string_view content, const GetSealer& sealer) {
   const auto malformed = [] { return fail(ErrorCode::invalid, "its record is malformed"); };
   ByteReader in(content);
-  if (in.number<std::uint8_t>() != format_version)
+  const auto version = in.number<std::uint8_t>();
+  if (version != format_version && version != format_without_users)
     return fail(ErrorCode::invalid, "its record was written by another version");
   Duty duty;
   duty.folder = in.text();
   duty.checkpoints = in.text();
   duty.stall = Duration(in.number<Duration::rep>());
   duty.lease = Duration(in.number<Duration::rep>());
+  if (version != format_without_users) {
+    RunAs user;
+    user.uid = in.number<std::uint32_t>();
+    user.gid = in.number<std::uint32_t>();
+    if (user.uid != 0) duty.run_as = user;
+  }
   duty.processes.resize(in.count());
   for (Duty::Process& process : duty.processes) {
     process.rank = in.number<std::uint32_t>();

@@ -1,6 +1,7 @@
 #pragma once
 // What there is to do for a piece of work besides running it, and how that is recorded.
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ struct Duty {
   std::string checkpoints;  // likewise; empty: none
   Duration stall{0};        // see StartOrder::stall_timeout
   Duration lease{0};
+  std::optional<RunAs> run_as{};
   View view;  // without its folders and texts
   std::vector<Process> processes;
   friend bool operator==(const Duty&, const Duty&) = default;

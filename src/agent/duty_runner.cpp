@@ -77,13 +77,15 @@ Result<void> DutyRunner::start(const StartOrder& order, keeper::StartRequest& me
       !written)
     return written;
   if (!order.view.root.empty()) {
-    const TaskEnvironment environment(order.view, context_, sees_namespaces(context_, order.view));
+    const TaskEnvironment environment(order.view, context_, sees_namespaces(context_, order.view),
+                                      order.run_as);
     if (auto linked = environment.link_logs(duty.folder, order.processes); !linked)
       log::error("node.logs_not_linked", {{"attempt", to_string(order.key)}, {"why", linked.error().what}});
-    note(environment.journal(), clock_.now(),
-         fmt::format("{}: node {} starts {}", work_name(order.key), options_.node,
-                     is_preparation(order.key) ? "its preparation"
-                                               : fmt::format("{} of its processes", order.processes.size())));
+    environment.note(
+        clock_.now(),
+        fmt::format("{}: node {} starts {}", work_name(order.key), options_.node,
+                    is_preparation(order.key) ? "its preparation"
+                                              : fmt::format("{} of its processes", order.processes.size())));
   }
   duties_.add(order.key, std::move(duty), std::move(*content));
   if (order.stall_timeout.count() > 0) watch_stall(order.key, *duties_.find(order.key));
@@ -148,10 +150,12 @@ void DutyRunner::complete(const Duty& duty, ProcessEnded& end) {
 
 void DutyRunner::note_end(const Duty& duty, const ProcessEnded& end) const {
   if (duty.view.root.empty()) return;
-  note(TaskEnvironment(duty.view, context_, sees_namespaces(context_, duty.view)).journal(), clock_.now(),
-       fmt::format("{}: {} on node {} {}{}{}", work_name(end.key),
-                   is_preparation(end.key) ? "the preparation" : fmt::format("process {}", end.rank),
-                   options_.node, describe(end), end.detail.empty() ? "" : ": ", end.detail));
+  const TaskEnvironment environment(duty.view, context_, sees_namespaces(context_, duty.view), duty.run_as);
+  environment.note(
+      clock_.now(),
+      fmt::format("{}: {} on node {} {}{}{}", work_name(end.key),
+                  is_preparation(end.key) ? "the preparation" : fmt::format("process {}", end.rank),
+                  options_.node, describe(end), end.detail.empty() ? "" : ": ", end.detail));
 }
 
 // ── pushes ──
@@ -179,7 +183,7 @@ void DutyRunner::complete_push(ProcessEnded& end) const {
 void DutyRunner::carry_out(duty::Push& push) {
   const Duty* duty = duties_.find(work_of(push.run));
   const View& view = duty->view;
-  const TaskEnvironment environment(view, context_, sees_namespaces(context_, view));
+  const TaskEnvironment environment(view, context_, sees_namespaces(context_, view), duty->run_as);
   keeper::StartRequest start;
   start.key = push.run;
   start.stop_grace = Duration(0);

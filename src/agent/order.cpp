@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "agent/task_environment.h"
+#include "container/run_as.h"
 #include "domain/layout.h"
 #include "launch/launch.h"
 
@@ -18,7 +19,9 @@ std::string join(const std::vector<std::uint32_t>& numbers) {
   return text;
 }
 
-// A view is made by the agent's user, and what is seen in it by the user's command.
+// `node view` around a command whose order has a view, which run-as makes itself: for the user.
+constexpr std::ptrdiff_t view_words = 4;
+
 std::vector<std::string> run_as(const RunAs& user, const StartOrder& order, const std::string& data,
                                 const keeper::ProcessSpec& process) {
   std::vector<std::string> words{
@@ -26,16 +29,15 @@ std::vector<std::string> run_as(const RunAs& user, const StartOrder& order, cons
       std::to_string(user.gid),         "--hide", data};
   const std::string attempt = data + "/" + order.folder;
   words.insert(words.end(), {"--attempt", attempt});
+  if (const std::string_view workspace = workspace_of(order.folder); !workspace.empty())
+    words.insert(words.end(), {"--workspace", fmt::format("{}/{}", data, workspace)});
   for (const std::string& folder : process.folders)
     if (folder != attempt && folder != process.working_folder) words.insert(words.end(), {"--own", folder});
   if (process.own_working_folder) words.insert(words.end(), {"--given", process.working_folder});
   words.emplace_back("--");
-  const bool has_view = process.argv.size() > 4 && process.argv[0] == launch::own_program &&
-                        process.argv[1] == "node" && process.argv[2] == "view";
-  std::vector<std::string> wrapped(process.argv.begin(), process.argv.begin() + (has_view ? 4 : 0));
-  wrapped.insert(wrapped.end(), words.begin(), words.end());
-  wrapped.insert(wrapped.end(), process.argv.begin() + (has_view ? 4 : 0), process.argv.end());
-  return wrapped;
+  words.insert(words.end(), process.argv.begin() + (order.view.root.empty() ? 0 : view_words),
+               process.argv.end());
+  return words;
 }
 
 }  // namespace
@@ -59,7 +61,7 @@ keeper::StartRequest to_keeper(const StartOrder& order, const NodeContext& conte
   const std::string outputs = attempt + "/outputs";
   const std::string shared = context.data + "/" + order.shared;
   const TaskEnvironment task_environment(order.view, context,
-                                         context.can_view && context.can_view(order.view.root));
+                                         context.can_view && context.can_view(order.view.root), order.run_as);
   const std::string plan = task_environment.plan();
   for (const ProcessStart& ordered : order.processes) {
     keeper::ProcessSpec& process = start.processes.emplace_back();
@@ -88,7 +90,7 @@ keeper::StartRequest to_keeper(const StartOrder& order, const NodeContext& conte
     for (const auto& [name, content] : ordered.secret_files)
       environment[name] = fmt::format("{}/{}", secrets_folder(order, context), name);
     if (!ordered.secrets.empty() || !ordered.secret_files.empty()) start.allows_core = false;
-    if (!plan.empty()) environment[container::view_variable] = plan;
+    environment.erase(container::view_variable);  // is the agent's to say
     environment["SLIPWAY_OUTPUTS"] = outputs;
     environment["SLIPWAY_EVICTION_FILE"] = attempt + "/" + std::string(eviction_file);
     if (!order.shared.empty()) environment["SLIPWAY_SHARED"] = shared;
@@ -103,7 +105,11 @@ keeper::StartRequest to_keeper(const StartOrder& order, const NodeContext& conte
     // is the same for every process, whatever it sets itself.
     environment["CUDA_VISIBLE_DEVICES"] = join(ordered.gpus);
     if (!ordered.gpus.empty()) environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-    for (const auto& [name, value] : environment) process.environment.push_back(name + "=" + value);
+    // The user's, LD_PRELOAD too, are nothing for the program that becomes the user's.
+    const std::string_view prefix = order.run_as ? container::user_variable_prefix : "";
+    for (const auto& [name, value] : environment)
+      process.environment.push_back(fmt::format("{}{}={}", prefix, name, value));
+    if (!plan.empty()) process.environment.push_back(fmt::format("{}={}", container::view_variable, plan));
   }
   return start;
 }

@@ -47,22 +47,24 @@ void Preparer::lay_out_on_worker(const PrepareOrder& order, const NodeContext& c
                                  const std::stop_token& stop) {
   Result<void> result = lay_out_all(order, context.data, stop);
   const bool has_files = result.has_value();
-  const TaskEnvironment environment(order.view, context, has_namespaces);
+  const TaskEnvironment environment(order.view, context, has_namespaces, order.run_as);
   if (result) result = environment.lay_out();
   if (result)
-    note(environment.journal(), clock_.now(),
-         fmt::format("{}: node {} is laid out{}", to_string(order.key), node_,
-                     has_namespaces || order.view.root.empty()
-                         ? ""
-                         : "; namespaces are not allowed here, so its mounts are links in " +
-                               environment.real(order.view.root)));
+    environment.note(clock_.now(),
+                     fmt::format("{}: node {} is laid out{}", to_string(order.key), node_,
+                                 has_namespaces || order.view.root.empty()
+                                     ? ""
+                                     : "; namespaces are not allowed here, so its mounts are links in " +
+                                           environment.real(order.view.root)));
   auto report = [this, order, has_files, result = std::move(result)] {
     if (result) return find_ports(order);
     Prepared problem = failed(
         order.key, (has_files ? "its mounts could not be made: " : "its files could not be laid out: ") +
                        result.error().what);
-    // Of a source that is not there, or not one, nothing will come of trying again.
-    problem.is_permanent = !has_files && result.error().code == ErrorCode::invalid;
+    // Of a source that is not there, or not one, nothing will come of trying again; nor of what the user may
+    // not mount.
+    problem.is_permanent = has_files ? order.run_as && result.error().code == ErrorCode::denied
+                                     : result.error().code == ErrorCode::invalid;
     done_(std::move(problem));
   };
   loop_.post(std::move(report));

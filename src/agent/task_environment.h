@@ -3,15 +3,21 @@
 // prints.
 //
 // Where the machine allows namespaces each process sees its mounts under a path of its own (`slipway node
-// view`); elsewhere the same tree is built of links under the data folder, and that path is put in the place
+// view`); elsewhere the same tree is built of links under the data folder, and that path is put in the mount
 // of the other wherever an order speaks of it.
+//
+// For a user of the machine (RunAs) folders, texts and logs are made with the rights of that user: what they
+// name, and every link in it, is the user's choice.
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "agent/order.h"
+#include "base/clock.h"
 #include "base/result.h"
+#include "container/user_access.h"
 #include "container/view.h"
 #include "domain/protocol.h"
 
@@ -20,15 +26,18 @@ namespace slipway::agent {
 class TaskEnvironment {
  public:
   // `has_namespaces`: whether processes can have views. Both are kept by reference.
-  TaskEnvironment(const View& view, const NodeContext& context, bool has_namespaces);
+  TaskEnvironment(const View& view, const NodeContext& context, bool has_namespaces,
+                  const std::optional<RunAs>& user = {});
 
   // Where a path under the root really lies.
   std::string real(std::string_view path) const;
   // What SLIPWAY_VIEW should say; empty without namespaces.
   std::string plan() const;
-  // A text of an order: without namespaces with the real tree in the place of the root.
+  // A text of an order: without namespaces with the real tree in the mount of the root.
   std::string translate(std::string text) const;
-  std::string journal() const;  // the file that says what the node did; empty: none
+  // One line for the file that says what the node did, where there is one. What cannot be written is not
+  // worth failing for.
+  void note(TimePoint now, std::string_view text) const;
 
   // Brings what is to be mounted, makes folders and texts. May take long.
   Result<void> lay_out() const;
@@ -38,18 +47,25 @@ class TaskEnvironment {
   std::string source_of(const View::Mount& mount) const;
 
  private:
-  Result<void> lay_out(const View::Mount& mount) const;
+  Result<void> make_own_folders() const;
+  Result<void> make(const View::Mount& mount) const;
   Result<void> run_mount(const View::Mount& mount, const std::string& at) const;
   Result<void> pull(const View::Mount& mount) const;
+  Result<void> make_folders_and_texts() const;
+  Result<Fd> open_tree() const;
+  // As open_source() wants it.
+  std::string source_for_user(const View::Mount& mount) const;
+  // A folder under the root, made where it is not there.
+  Result<Fd> open_folder(const std::string& path) const;
+  const View::Mount* innermost(std::string_view inside) const;
+  std::optional<container::UserAccess> as_user() const;
 
   const View& view_;
   const NodeContext& context_;
   bool has_namespaces_;
   std::string tree_;
+  std::optional<container::MountAccess> user_;
 };
-
-// One line of a journal. What cannot be written is not worth failing for.
-void note(const std::string& journal, TimePoint now, std::string_view text);
 
 // Where mount commands put things: never in a folder that is deleted with its job, and all that is in it.
 std::string mounts_folder(const View& view, const NodeContext& context);

@@ -56,10 +56,12 @@ void Api::with_files(const Call& call, std::function<std::function<void()>(const
         const auto check = own ? StoredFiles::Check() : [exposed = exposed_](const std::string& real) {
           return exposed.check(real);
         };
-        const auto reached = [call, work, own, check,
-                              folder = folder_of(datastore)]() -> std::function<void()> {
-          if (own)
-            if (auto made = make_folders(folder); !made)
+        const auto reached = [call, work, own, check, folder = folder_of(datastore),
+                              workspace = options_.data + "/" +
+                                          workspace_folder(datastore.workspace)]() -> std::function<void()> {
+          if (own)  // of the workspace's folder others see nothing, before its first job too
+            if (auto made = make_folders(workspace, 0700).and_then([&] { return make_folders(folder); });
+                !made)
               return [call, made] { call.send(problem(made.error())); };
           return work(StoredFiles(folder, check));
         };

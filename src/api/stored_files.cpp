@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,24 +51,8 @@ Result<std::vector<std::string>> parts_of(const std::string& path) {
   return parts;
 }
 
-// The folder at the end of `parts`, made on the way where it is not there.
-Result<Fd> opened_folder(Fd root, const std::vector<std::string>& parts) {
-  std::string path;
-  Fd at = std::move(root);
-  const Fd top(::fcntl(at.get(), F_DUPFD_CLOEXEC, 0));
-  for (const std::string& part : parts) {
-    path += (path.empty() ? "" : "/") + part;
-    if (::mkdirat(at.get(), part.c_str(), 0755) != 0 && errno != EEXIST)
-      return fail(system_error("cannot make the folder '" + path + "'", errno));
-    // From the top each time: a link inside the folder is followed, one that leads out is not.
-    Result<Fd> next = open_beneath(top.get(), path, O_RDONLY | O_DIRECTORY);
-    if (!next && next.error().code == ErrorCode::not_found)
-      return fail(ErrorCode::conflict, fmt::format("'{}' is a file, not a folder", path),
-                  "choose another path");
-    if (!next) return next;
-    at = std::move(*next);
-  }
-  return at;
+Result<Fd> opened_folder(const Fd& root, const std::vector<std::string>& parts) {
+  return make_folder_beneath(root.get(), fmt::format("{}", fmt::join(parts, "/")));
 }
 
 Result<void> copy(const std::string& from, int to) {
@@ -180,7 +165,7 @@ Result<void> StoredFiles::make_folder(const std::string& path) const {
   if (!top) return fail(top.error());
   const auto parts = parts_of(path);
   if (!parts) return fail(parts.error());
-  const Result<Fd> made = opened_folder(std::move(*top), *parts);
+  const Result<Fd> made = opened_folder(*top, *parts);
   if (!made) return fail(made.error());
   return {};
 }
@@ -194,7 +179,7 @@ Result<StoredFile> StoredFiles::put(const std::string& path, const std::string& 
     return fail(ErrorCode::invalid, "the path names no file", "end it with the file's name");
   const std::string name = parts->back();
   parts->pop_back();
-  const Result<Fd> folder = opened_folder(std::move(*top), *parts);
+  const Result<Fd> folder = opened_folder(*top, *parts);
   if (!folder) return fail(folder.error());
   const std::string beside = std::string(part_mark) + random_hex(8);
   Result<void> brought = bring_beside(received, folder->get(), beside);

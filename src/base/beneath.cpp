@@ -1,10 +1,13 @@
 #include "base/beneath.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/openat2.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace slipway {
@@ -25,6 +28,24 @@ Result<Fd> open_beneath(int root, const std::string& path, int flags) {
   if (error == ENOENT || error == ENOTDIR)
     return fail(ErrorCode::not_found, "there is no file '" + path + "'");
   return fail(system_error("cannot open '" + path + "'", error));
+}
+
+Result<Fd> make_folder_beneath(int root, const std::string& path, unsigned mode) {
+  Result<Fd> at = open_beneath(root, "", O_RDONLY | O_DIRECTORY);
+  for (std::size_t begin = 0; at && begin < path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string part = path.substr(begin, end - begin);
+    begin = end + 1;
+    if (part.empty()) continue;
+    if (::mkdirat(at->get(), part.c_str(), mode) != 0 && errno != EEXIST)
+      return fail(system_error("cannot make the folder '" + path.substr(0, end) + "'", errno));
+    // From the top each time: a link inside the folder is followed, one that leads out is not.
+    at = open_beneath(root, path.substr(0, end), O_RDONLY | O_DIRECTORY);
+    if (!at && at.error().code == ErrorCode::not_found)
+      return fail(ErrorCode::conflict, fmt::format("'{}' is a file, not a folder", path.substr(0, end)),
+                  "choose another path");
+  }
+  return at;
 }
 
 }  // namespace slipway

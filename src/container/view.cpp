@@ -64,12 +64,15 @@ Result<void> repeat(const std::string& below, const std::string& at) {
 }
 
 // Makes `root` exist for this process without changing the machine.
-Result<void> make_root(const std::string& root) {
+Result<void> make_root(const std::string& root, const std::optional<MountAccess>& access) {
   const std::string standing = standing_part(root);
   if (standing == root) return {};
   const Fd below(::open(standing.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!below) return fail(system_error("cannot open " + standing, errno));
-  if (::mount("tmpfs", standing.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0)
+  const std::string options = access && ::geteuid() == 0
+                                  ? fmt::format("mode=755,uid={},gid={}", access->uid, access->gid)
+                                  : "mode=755";
+  if (::mount("tmpfs", standing.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
     return fail(refused("mount in a namespace", errno));
   const std::string covered = fmt::format("/proc/self/fd/{}", below.get());
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(covered.c_str()), ::closedir);
@@ -82,27 +85,34 @@ Result<void> make_root(const std::string& root) {
   return make_folders(root);
 }
 
-Result<void> enter(const ViewPlan& plan) {
-  if (auto unshared = unshare_mounts(); !unshared) return unshared;
+}  // namespace
+
+Result<void> show_view(const ViewPlan& plan, const std::optional<MountAccess>& access) {
   // What is shown may lie below what is covered: held open, it stays within reach.
   std::vector<Fd> sources;
   sources.reserve(plan.mounts.size() + 1);
-  const auto hold = [&](const std::string& path) -> Result<std::string> {
-    Fd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
-    if (!fd) return fail(system_error("cannot open " + path, errno));
-    sources.push_back(std::move(fd));
+  const auto hold = [&](Result<Fd> opened) -> Result<std::string> {
+    if (!opened) return fail(opened.error());
+    sources.push_back(std::move(*opened));
     return fmt::format("/proc/self/fd/{}", sources.back().get());
   };
-  const Result<std::string> tree = hold(plan.tree);
+  const auto opened = [](const std::string& path) -> Result<Fd> {
+    Fd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
+    if (!fd) return fail(system_error("cannot open " + path, errno));
+    return fd;
+  };
+  const Result<std::string> tree = hold(opened(plan.tree));
   if (!tree) return fail(tree.error());
   std::vector<std::string> held;
   held.reserve(plan.mounts.size());
   for (const ViewPlan::Mount& mount : plan.mounts) {
-    Result<std::string> source = hold(mount.source);
+    Result<std::string> source = hold(access ? open_source(mount.source, *access) : opened(mount.source));
     if (!source) return fail(source.error());
     held.push_back(std::move(*source));
   }
-  if (auto made = make_root(plan.root); !made) return made;
+  std::optional<UserAccess> user;
+  if (access) user.emplace(access->uid, access->gid);
+  if (auto made = make_root(plan.root, access); !made) return made;
   if (auto shown = show(*tree, plan.root); !shown) return shown;
   for (std::size_t i = 0; i < plan.mounts.size(); ++i) {
     const std::string target = plan.root + "/" + plan.mounts[i].at;
@@ -111,8 +121,6 @@ Result<void> enter(const ViewPlan& plan) {
   }
   return {};
 }
-
-}  // namespace
 
 std::string format(const ViewPlan& plan) {
   std::string text = plan.root + "\n" + plan.tree + "\n";
@@ -160,7 +168,8 @@ int view(const std::vector<std::string>& command) {
     if (!plan) return report({ErrorCode::internal, "SLIPWAY_VIEW cannot be read", ""});
     char folder[PATH_MAX];
     const bool has_folder = ::getcwd(folder, sizeof folder) != nullptr;
-    if (auto entered = enter(*plan); !entered) {
+    const auto entered = unshare_mounts().and_then([&] { return show_view(*plan, {}); });
+    if (!entered) {
       Error error = entered.error();
       error.code = ErrorCode::internal;  // the command may well be there
       return report(error);

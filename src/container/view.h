@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "container/user_access.h"
 
 namespace slipway::container {
 
 struct ViewPlan {
   struct Mount {
-    std::string at;  // relative to the root
-    std::string source;
+    std::string at;      // relative to the root
+    std::string source;  // with a user: relative where the service chose it, see open_source()
     bool read_only = false;
     friend bool operator==(const Mount&, const Mount&) = default;
   };
@@ -32,6 +33,10 @@ std::optional<ViewPlan> parse_view(std::string_view text);
 // Whether a process of this user can have such a view; never with SLIPWAY_NO_NAMESPACES set. Asks the kernel;
 // well under a millisecond.
 bool can_view(const std::string& root);
+
+// Shows it to this process, which has a mount namespace of its own. With a user: by their rights. A user
+// chooses what is covered, /etc too, so nothing may be looked up with more rights afterwards.
+Result<void> show_view(const ViewPlan& plan, const std::optional<MountAccess>& access);
 
 // Without SLIPWAY_VIEW the command is run as it is. Returns only when it could not be started, after saying
 // why on standard error: 127 when the command is not there, else 126.

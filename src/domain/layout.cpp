@@ -6,8 +6,16 @@
 
 namespace slipway {
 
+std::string workspace_folder(std::string_view workspace) { return fmt::format("workspaces/{}", workspace); }
+
+std::string_view workspace_of(std::string_view path) {
+  constexpr std::string_view all = "workspaces/";
+  const std::size_t end = path.find('/', all.size());
+  return path.starts_with(all) && end != path.npos ? path.substr(0, end) : std::string_view();
+}
+
 std::string job_folder(std::string_view workspace, JobId job) {
-  return fmt::format("workspaces/{}/jobs/{}", workspace, to_string(job));
+  return fmt::format("{}/jobs/{}", workspace_folder(workspace), to_string(job));
 }
 
 std::string attempt_folder(std::string_view workspace, JobId job, std::string_view task_name,
@@ -34,11 +42,11 @@ std::string scratch_folder(std::string_view workspace, JobId job, std::string_vi
 }
 
 std::string datastore_folder(std::string_view workspace, std::string_view name) {
-  return fmt::format("workspaces/{}/datastores/{}", workspace, name);
+  return fmt::format("{}/datastores/{}", workspace_folder(workspace), name);
 }
 
 std::string node_folder(std::string_view workspace, std::string_view node, NodeId id) {
-  return fmt::format("workspaces/{}/nodes/{}.{}", workspace, node, id.value());
+  return fmt::format("{}/nodes/{}.{}", workspace_folder(workspace), node, id.value());
 }
 
 std::string start_folder(std::string_view workspace, std::string_view node, NodeId id,

@@ -9,6 +9,9 @@
 
 namespace slipway {
 
+std::string workspace_folder(std::string_view workspace);  // all of these lie below one
+// The workspace's folder that a path lies below; empty for other paths.
+std::string_view workspace_of(std::string_view path);
 std::string job_folder(std::string_view workspace, JobId job);
 // sweep[7].2 is the second attempt of sweep[7]. One folder, not two: making them is much of what a short task
 // costs.

@@ -1,5 +1,7 @@
 """Who runs jobs on one machine, kept apart: the users they run as, and what is closed to them."""
 
+import contextlib
+import glob
 import os
 import shutil
 import stat
@@ -135,6 +137,93 @@ class AsRoot(Isolation):
         self.assertEqual(s.log(submitted, "a", stream="stderr").strip(), "again")
         self.assertEqual(s.ask("GET", f"/v1/jobs/{submitted}/tasks/a/files/content?path=outputs/o").body, b"o\n")
 
+    def viewed(self, s, token, mounts, command="cat /mnt/e2e/view/in/*", **more):
+        """A job of one task with these mounts, when it has ended; and its output."""
+        submitted = s.submit(job(shell("a", command, mount_root="/mnt/e2e/view", mounts=mounts, **more), pool="lab"), token=token)
+        ended = s.wait_for(submitted)
+        return ended, s.log(submitted, "a"), s.task(submitted, "a")
+
+    def test_what_is_mounted_is_opened_with_the_rights_of_the_user(self):
+        s = self.service(*self.RULES)
+        token = self.users(s)["ana"]
+        s.pool("lab", 1, 2)
+        closed, opened = os.path.join(s.base, "closed"), os.path.join(s.base, "opened")
+        for folder in (closed + "/inner", opened):
+            os.makedirs(folder)
+            with open(folder + "/file", "w") as file:
+                file.write("content\n")
+        os.chmod(closed, 0o700)
+        for path in (closed + "/inner", closed + "/made", s.data, s.base, s.data + "/nodes"):
+            ended, log, task = self.viewed(s, token, [{"at": "in", "path": path}])
+            self.assertEqual(ended["state"], "failed", (path, log))
+            self.assertNotIn("content", log)
+            self.assertIn("mount", str(task), "and it is said why")
+        self.assertFalse(os.path.exists(closed + "/made"), "nothing is made with the rights of the agent")
+        ended, log, _ = self.viewed(s, token, [{"at": "in", "path": opened, "read_only": True}])
+        self.assertEqual((ended["state"], log), ("succeeded", "content\n"))
+        # A link in a datastore leads nowhere else, and what one job puts there is read by the next.
+        s.ask("PUT", "/v1/datastores/d", body={}, token=token)
+        ended, _, task = self.viewed(s, token, [{"at": "in", "datastore": "d"}],
+                                     f"ln -s {s.data} /mnt/e2e/view/in/link && echo mine > /mnt/e2e/view/in/f")
+        self.assertEqual(ended["state"], "succeeded", task)
+        ended, log, _ = self.viewed(s, token, [{"at": "in", "datastore": "d", "folder": "link"}], "ls /mnt/e2e/view/in")
+        self.assertEqual(ended["state"], "failed", log)
+        ended, log, _ = self.viewed(s, token, [{"at": "in", "datastore": "d", "read_only": True}], "cat /mnt/e2e/view/in/f")
+        self.assertEqual((ended["state"], log), ("succeeded", "mine\n"))
+
+    def test_variables_of_a_job_reach_nothing_that_is_root(self):
+        s = self.service(*self.RULES)
+        token = self.users(s)["ana"]
+        s.pool("lab", 1, 2)
+        folder = os.path.join(s.base, "linker")
+        os.makedirs(folder)
+        os.chmod(folder, 0o777)
+        # What the dynamic linker does for whoever is run with these is seen by who owns the files.
+        linker = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": folder + "/of"}
+        for mounts in ({}, {"mount_root": "/mnt/e2e/view", "mounts": [{"at": "in", "scratch": True}]}):
+            task = shell("a", "echo $MINE; id -u", environment={**linker, "MINE": "kept", "SLIPWAY_VIEW": "/etc\n/\n"}, **mounts)
+            submitted = s.submit(job(task, pool="lab"), token=token)
+            self.assertEqual(s.wait_for(submitted)["state"], "succeeded", s.log(submitted, "a", stream="stderr"))
+            self.assertEqual(s.log(submitted, "a"), "kept\n20001\n")
+        owners = {os.stat(os.path.join(folder, name)).st_uid for name in os.listdir(folder)}
+        self.assertEqual(owners, {20001})
+
+    def test_a_job_cannot_name_the_program_that_makes_views(self):
+        s = self.service(*self.RULES)
+        token = self.users(s)["ana"]
+        s.pool("lab", 1, 2)
+        submitted = s.submit(job({"name": "a", "command": ["@slipway@", "node", "view", "--", "id", "-u"],
+                                  "environment": {"SLIPWAY_VIEW": "/mnt/x\n/root\n"}}, pool="lab"), token=token)
+        s.wait_for(submitted)
+        self.assertNotIn("0\n", s.log(submitted, "a").replace("20001\n", ""))
+
+    def test_workspaces_are_closed_to_each_other(self):
+        s = self.service("--run-as", "ana=20001", "--run-as", "ml/=20003")
+        ana = self.users(s)["ana"]
+        eve = s.ask("POST", "/v1/tokens", body={"name": "eve", "role": "admin", "workspace": "ml"}).json["token"]
+        pretender = s.ask("POST", "/v1/tokens", body={"name": "ana", "role": "member", "workspace": "ml"}, token=eve).json["token"]
+        s.ask("PUT", "/v1/datastores/d", body={}, token=ana)
+        self.assertEqual(s.ask("PUT", "/v1/datastores/d/content?path=f", body=b"of default\n", token=ana).status, 200)
+        path = f"{s.data}/workspaces/default"
+        reads = f"id -u; ls {path} {path}/datastores/d; cat {path}/datastores/d/f; ls {s.data}/workspaces"
+        s.pool("lab", 1, 1)
+        # Before a job of the workspace ran, and after.
+        for _ in range(2):
+            for token in (eve, pretender):
+                self.assertEqual(s.ask("POST", "/v1/pools", body={"name": "own", "nodes": 1, "cores_per_node": 1, "overcommit": True},
+                                       token=token).status in (201, 409), True)
+                submitted = s.submit(job(shell("a", reads), pool="own"), token=token)
+                wait_until(lambda: s.ask("GET", f"/v1/jobs/{submitted}", token=token).json["state"] == "failed", what="it has failed")
+                log = s.ask("GET", f"/v1/jobs/{submitted}/tasks/a/logs", token=token).body
+                self.assertEqual(log, b"20003\n")
+            ended, log, task = self.viewed(s, ana, [{"at": "in", "datastore": "d"}, {"at": "s", "scratch": True}],
+                                           "cat /mnt/e2e/view/in/f; stat -c %a:%u /mnt/e2e/view/s")
+            self.assertEqual((ended["state"], log), ("succeeded", "of default\n755:20001\n"), task)
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode) & 0o007, 0)
+        scratch = glob.glob(path + "/jobs/*/_scratch/*")
+        self.assertTrue(scratch)
+        self.assertEqual({(stat.S_IMODE(os.stat(one).st_mode), os.stat(one).st_uid) for one in scratch}, {(0o700, 20001)})
+
     def test_whom_no_rule_names_runs_nothing(self):
         s = self.service("--run-as", "ana=20001")
         answer = s.ask("POST", "/v1/tokens", body={"name": "eve", "role": "member"})
@@ -176,7 +265,7 @@ class AsOrdinaryUser(Isolation):
         s = OrdinaryService(arguments=["--run-as", "ana=12345", "--run-as", "ben=12345"])
         self.addCleanup(s.close)
         s.up()
-        _, victim, log = self.two_jobs(s)
+        tokens, victim, log = self.two_jobs(s)
         self.assertNotIn("WORKED", log)
         (node,) = s.get("/v1/nodes")["items"]
         self.assertTrue([note for note in node["notes"] if "run-as without root" in note], node["notes"])
@@ -184,6 +273,16 @@ class AsOrdinaryUser(Isolation):
             ended = s.submit(job(shell("x", command), pool="lab"))
             self.assertEqual(s.wait_for(ended)["state"], "failed")
             self.assertEqual(s.task(ended, "x")[field], value)
+        # What is shown to jobs is not what mounts make seen.
+        for mount in ({"path": s.data}, {"path": s.base}, {"path": f"/proc/{s.pid}/cwd"}, {"datastore": "d", "folder": "link"}):
+            s.ask("PUT", "/v1/datastores/d", body={}, token=tokens["ben"])
+            os.makedirs(f"{s.data}/workspaces/default/datastores/d", exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.symlink(s.data, f"{s.data}/workspaces/default/datastores/d/link")
+            stolen = s.submit(job(shell("a", f"find /mnt/e2e/view -name token | xargs cat", mount_root="/mnt/e2e/view",
+                                        mounts=[{"at": "in", **mount}]), pool="lab"), token=tokens["ben"])
+            self.assertEqual(s.wait_for(stolen)["state"], "failed", mount)
+            self.assertNotIn("slipway_", s.log(stolen, "a"))
         self.assertEqual(s.ask("POST", f"/v1/jobs/{victim}/cancel", body={}).status, 200)
         s.wait_for(victim)
 

@@ -284,6 +284,8 @@ void add_run_as(Command& node, Context& context) {
       .hidden()
       .text("--uid NUMBER", *uid, "the user")
       .text("--gid NUMBER", *gid, "its group")
+      .text("--workspace DIR", options->workspace,
+            "the folder of the workspace, which is to let the user through")
       .text("--attempt DIR", options->attempt, "the folder of the attempt")
       .text("--hide DIR", options->data, "the data folder: hidden where ids cannot be changed")
       .texts("--own DIR", options->own, "a folder that becomes the user's")

@@ -71,7 +71,7 @@ struct NodeContainOptions {  // one of rootfs and image is given
 struct NodeRunAsOptions {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::string attempt, data;
+  std::string workspace, attempt, data;
   std::vector<std::string> own, given;
   std::vector<std::string> command;
 };
