@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "net/server_core.h"
 #include "net/test_support.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -133,6 +134,29 @@ TEST(Abuse, H5_ConnectionsAreLimited) {
   RawClient next(server.port);
   next.send("GET / HTTP/1.1\r\n\r\n");
   EXPECT_EQ(status_of(next.read_answer()), "HTTP/1.1 200 OK");
+}
+
+TEST(Abuse, H5_OneAddressLeavesConnectionsToOthers) {
+  ServerOptions options;
+  options.connections_per_address_max = 2;
+  TestServer server(echo, options);
+  RawClient first(server.port);
+  auto second = std::make_unique<RawClient>(server.port);
+  ASSERT_TRUE(server.has_connections(2));
+  EXPECT_EQ(status_of(RawClient(server.port).read_to_end()), "HTTP/1.1 503 Service Unavailable");
+  second->close();
+  ASSERT_TRUE(server.has_connections(1));
+  RawClient next(server.port);
+  next.send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(status_of(next.read_answer()), "HTTP/1.1 200 OK");
+}
+
+TEST(Abuse, H5_AnAddressIsCountedAsANetwork) {
+  const auto peer = [](const char* text) { return ServerCore::peer_of(asio::ip::make_address(text)); };
+  EXPECT_EQ(peer("10.0.0.1"), peer("::ffff:10.0.0.1"));
+  EXPECT_NE(peer("10.0.0.1"), peer("10.0.0.2"));
+  EXPECT_EQ(peer("2001:db8:1:2::1"), peer("2001:db8:1:2:ffff::9"));
+  EXPECT_NE(peer("2001:db8:1:2::1"), peer("2001:db8:1:3::1"));
 }
 
 TEST(Abuse, H5_AConnectionThatSaysNothingIsClosed) {

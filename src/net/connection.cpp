@@ -37,10 +37,10 @@ Connection::Connection(std::shared_ptr<ServerCore> server, TcpSocket socket, tcp
       transport_(make_transport(*server_, std::move(socket))),
       timer_(server_->loop.io.get_executor()),
       peer_(std::move(peer)) {
-  server_->add(*this);
+  server_->add(*this, ServerCore::peer_of(peer_.address()));
 }
 
-Connection::~Connection() { server_->remove(*this); }
+Connection::~Connection() { server_->remove(*this, ServerCore::peer_of(peer_.address())); }
 
 void Connection::start() {
   // Who connects has something to ask; between two requests a client may be idle for longer.
@@ -62,7 +62,7 @@ void Connection::close() {
   const auto outgoing = std::move(outgoing_);
   pending_ = {};
   notify_gone();
-  server_->remove(*this);
+  server_->remove(*this, ServerCore::peer_of(peer_.address()));
 }
 
 // What changes something is answered: it was allowed when it was asked, and may be what took the token back.

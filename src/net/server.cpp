@@ -126,7 +126,9 @@ void Listener::accept() {
     if (error == asio::error::operation_aborted || !self->acceptor_.is_open()) return;
     if (is_out_of_resources(error)) return self->pause(error);
     // Other errors belong to a client that was gone before it was accepted.
-    if (!error && self->connections() >= self->core_->options.connections_max)
+    const bool is_full = !error && (self->connections() >= self->core_->options.connections_max ||
+                                    self->core_->is_full_for(ServerCore::peer_of(self->peer_.address())));
+    if (is_full)
       turn_away(socket);
     else if (!error)
       std::make_shared<Connection>(self->core_, std::move(socket), self->peer_)->start();

@@ -1,7 +1,10 @@
 #pragma once
 // What a server's connections share. Exists as long as the last of them, also beyond the Server itself.
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <unordered_set>
 #include <utility>
@@ -26,9 +29,32 @@ class ServerCore {
         calls(std::make_shared<const Calls>(std::move(of_the_user))),
         scratch_(std::make_unique_for_overwrite<char[]>(scratch_size)) {}
 
-  void add(Connection& connection) { connections.insert(&connection); }
-  void remove(Connection& connection) {
-    if (connections.erase(&connection) > 0 && on_removed && !loop.closing) on_removed();
+  // Who connects: an IPv4 address, or the network of an IPv6 one, of which a client may have any number.
+  using Peer = std::array<unsigned char, 8>;
+  static Peer peer_of(const asio::ip::address& address) {
+    Peer peer{};
+    const bool is_4 = address.is_v4() || address.to_v6().is_v4_mapped();
+    const auto v4 = address.is_v4() ? address.to_v4().to_bytes() : asio::ip::address_v4::bytes_type{};
+    const auto v6 = address.is_v6() ? address.to_v6().to_bytes() : asio::ip::address_v6::bytes_type{};
+    if (address.is_v4())
+      std::copy(v4.begin(), v4.end(), peer.begin());
+    else
+      std::copy_n(v6.begin() + (is_4 ? 12 : 0), is_4 ? 4 : 8, peer.begin());
+    return peer;
+  }
+  bool is_full_for(const Peer& peer) const {
+    const auto held = connections_of.find(peer);
+    return held != connections_of.end() && held->second >= options.connections_per_address_max;
+  }
+
+  void add(Connection& connection, const Peer& peer) {
+    connections.insert(&connection);
+    ++connections_of[peer];
+  }
+  void remove(Connection& connection, const Peer& peer) {
+    if (connections.erase(&connection) == 0) return;
+    if (const auto held = connections_of.find(peer); --held->second == 0) connections_of.erase(held);
+    if (on_removed && !loop.closing) on_removed();
   }
   // Where every connection reads: one buffer is enough, for what is read is taken at once.
   asio::mutable_buffer scratch() { return {scratch_.get(), scratch_size}; }
@@ -39,6 +65,7 @@ class ServerCore {
   // holds it meanwhile.
   std::shared_ptr<const Calls> calls;
   std::unordered_set<Connection*> connections;
+  std::map<Peer, std::size_t> connections_of;
   std::function<void()> on_removed;
   // Of all bodies that are here. Taken on the loop's thread, given back on any.
   std::atomic<std::size_t> body_memory = 0;
