@@ -49,6 +49,11 @@ TEST(TailSearch, FindsTheBeginningOfTheLastLines) {
       {"more lines than there are", "a\nb\n", 7, 0},
       {"empty lines count", "a\n\n\n", 2, 2},
       {"only line ends", "\n\n\n", 2, 1},
+      {"of a line written over, what was written last", "a\n1%\r50%\r100%\n", 1, 9},
+      {"while it is written", "a\n1%\r50%\r", 1, 5},
+      {"line ends of another system are no overwriting", "a\r\nb\r\n", 1, 3},
+      {"those of the lines after it stay", "a\rb\nc\rd\n", 2, 2},
+      {"the first line of a file", "1%\r2%", 1, 3},
       {"over several pieces", many, 50'000, 50'000 * 16},
   };
   for (const Row& row : rows) {
@@ -69,6 +74,14 @@ TEST(TailSearch, CutsALongLine) {
   const Found before = search(line + "\nlast\n", 2);  // whole lines after it stay whole
   EXPECT_TRUE(before.is_cut);
   EXPECT_EQ(before.begin, (20 << 20) + 1 - TailSearch::line_max);
+}
+
+TEST(TailSearch, H1_AProgressBarOfManyMegabytesIsItsLastState) {
+  const std::string bar = repeated("\r 10% of the data", 2 << 20) + "\r100% of the data\n";
+  const Found found = search("first\n" + bar, 1);
+  EXPECT_FALSE(found.is_cut);
+  EXPECT_EQ(found.begin, 6 + bar.size() - std::string("100% of the data\n").size());
+  EXPECT_LE(found.bytes_read, TailSearch::line_max + TailSearch::piece_max);
 }
 
 TEST(TailSearch, LooksAtABoundedNumberOfBytes) {

@@ -108,6 +108,11 @@ class Printer {
 
  private:
   bool print(std::size_t which, std::string_view line, const char* end, TimePoint time) {
+    // The end of a log is for people: of a line that was written over, what was written last.
+    if (tail_) {
+      while (line.ends_with('\r')) line.remove_suffix(1);
+      line = line.substr(line.rfind('\r') + 1);  // npos + 1 is 0
+    }
     if (!filter_.takes(line, time)) return true;
     std::string text = filter_.format(streams_[which].prefix, line, time) + end;
     if (!tail_) {
