@@ -32,6 +32,27 @@ class Floods(SlipwayCase):
         with open(f"/proc/{self.pid}/statm") as statm:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
+    def p99(self, times):
+        return sorted(times)[int(len(times) * 0.99)]
+
+    def assert_others_wait_as_before(self, flood, tries=4):
+        """That the p99 of another user, measured within this run, is under 3 x quiet (docs/security.md): once in a few
+        tries, for other programs of the machine take their turns as well. Below 20 ms it is quiet enough."""
+        seen = []
+        for _ in range(tries):
+            quiet = []
+            for _ in range(200):
+                began = time.monotonic()
+                self.s.ask("GET", "/v1/jobs", token=self.other)
+                quiet.append(time.monotonic() - began)
+            self.times = []
+            flood()
+            while_flooded = [took for took, _ in self.times]
+            seen.append((self.p99(quiet), self.p99(while_flooded), len(while_flooded)))
+            if seen[-1][1] < max(3 * seen[-1][0], 0.02):
+                return
+        self.fail(f"p99 of another user, quiet and flooded, requests: {seen}")
+
     @contextlib.contextmanager
     def watched(self):
         """Asks as another user all the while, and looks at the memory."""
@@ -77,12 +98,18 @@ class Floods(SlipwayCase):
             self.assertTrue(slow[0].recv(100).startswith(b"HTTP/1.1 408 "))
 
     def test_five_hundred_connections_at_once(self):
-        with self.watched():
-            many = [self.connect() for _ in range(500)]
-            for connection in many:
-                connection.sendall(self.head("GET", "/v1/service", self.member))
-            for connection in many:
-                self.assertTrue(connection.recv(12).startswith(b"HTTP/1.1 200"))
+        many = []
+
+        def flood():
+            with self.watched():
+                many.extend(self.connect() for _ in range(500 - len(many)))
+                for _ in range(4):
+                    for connection in many:
+                        connection.sendall(self.head("GET", "/healthz", self.member))
+                    for connection in many:
+                        self.assertTrue(connection.recv(4096).startswith(b"HTTP/1.1 200"))
+
+        self.assert_others_wait_as_before(flood)
 
     def flood(self, path, token, chunked, size=100 << 20):
         """The status that a body of this size is answered with, or b"" where the connection was just cut."""
@@ -143,17 +170,21 @@ class Floods(SlipwayCase):
             self.assertIn(b" 101 ", connection.recv(300))
             connections.append(connection)
         ping = (b"\x89" + bytes([0x80 | 125]) + b"\0\0\0\0" + b"p" * 125) * 500
-        with self.watched():
-            until = time.monotonic() + 3
-            for connection in connections:
-                connection.setblocking(False)
-            while time.monotonic() < until:  # and nobody reads the pongs
-                sent = 0
-                for connection in connections:
-                    with contextlib.suppress(BlockingIOError, ConnectionError):
-                        sent += connection.send(ping)
-                if not sent:
-                    time.sleep(0.001)
+        for connection in connections:
+            connection.setblocking(False)
+
+        def flood():
+            with self.watched():
+                until = time.monotonic() + 3
+                while time.monotonic() < until:  # and nobody reads the pongs
+                    sent = 0
+                    for connection in connections:
+                        with contextlib.suppress(BlockingIOError, ConnectionError):
+                            sent += connection.send(ping)
+                    if not sent:
+                        time.sleep(0.001)
+
+        self.assert_others_wait_as_before(flood)
 
     def test_messages_that_never_end(self):
         connection = self.connect()

@@ -5,12 +5,14 @@ The variables are those the control plane gives to each process of such a task.
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import textwrap
+import threading
 import unittest
 
 from harness import SLIPWAY, NeverHappened, Ran, is_alive, processes_of, wait_until
@@ -172,6 +174,37 @@ class Gang:
         assert all(code == 0 for code in codes.values()), f"serve-starts ended with {codes}"
 
 
+class Sniffer:
+    """Passes on what comes to an address of the gang's network, and keeps a copy of both directions."""
+
+    def __init__(self, target):
+        self.target, self.seen = target, b""
+        self.listener = socket.create_server((f"{NETWORK}.200", 0))
+        self.port = self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self.relay)
+        self.thread.start()
+
+    def dial(self):
+        with contextlib.suppress(ConnectionRefusedError):
+            return socket.create_connection(self.target)
+
+    def relay(self):
+        client, _ = self.listener.accept()
+        with client, wait_until(self.dial, what="the server listens") as server:
+            other = {client: server, server: client}
+            while True:
+                for end in select.select(list(other), [], [])[0]:
+                    piece = end.recv(1 << 16)
+                    self.seen += piece
+                    other[end].sendall(piece)
+                    if not piece:
+                        return
+
+    def close(self):
+        self.thread.join()
+        self.listener.close()
+
+
 class GangExecCase(unittest.TestCase):
     maxDiff = None
 
@@ -203,6 +236,24 @@ class StartRemote(GangExecCase):
         self.assertRegex(log, r"start.began pid=\d+ program=cat\n")
         self.assertRegex(log, r"start.ended pid=\d+ program=cat exit_code=7\n")
         self.assertNotIn(SECRET, log)
+
+    def test_h7_who_listens_on_the_wire_learns_nothing_of_a_sibling_start(self):
+        gang = self.gang(2)
+        for trusted in ("", "1"):
+            sniffer = Sniffer((f"{NETWORK}.2", gang.ports[1]))
+            hosts = gang.variables["SLIPWAY_START_HOSTS"].replace(f"{NETWORK}.2:{gang.ports[1]}", f"{NETWORK}.200:{sniffer.port}")
+            told = {"SLIPWAY_START_HOSTS": hosts, "MINE": "of-the-environment"}
+            if trusted:
+                told["SLIPWAY_TRUSTED_NETWORK"] = gang.variables["SLIPWAY_TRUSTED_NETWORK"] = "1"
+                gang.servers["lab-2"].send_signal(signal.SIGTERM)
+                gang.servers["lab-2"].wait(60)
+                gang.serve("lab-2")
+            ran = gang.run("start-remote", "lab-2", "cat; echo of-the-output $MINE", input=b"of-the-input\n", **told)
+            sniffer.close()
+            self.assertEqual(ran.out, "of-the-input\nof-the-output of-the-environment\n", ran)
+            self.assertNotIn(SECRET.encode(), sniffer.seen)
+            for secret in (b"of-the-environment", b"of-the-input", b"of-the-output"):
+                self.assertEqual(secret in sniffer.seen, bool(trusted), secret)
 
     def test_retries_until_the_server_listens(self):
         gang = self.gang(2, serve=False)

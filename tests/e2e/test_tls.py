@@ -69,8 +69,17 @@ class MadeByItself(SlipwayCase):
         self.assertIn("HTTP/1.1 200", first)
         again = openssl("s_client", "-connect", address, "-sess_in", session, "-ign_eof", stdin=question)
         self.assertIn("Reused, TLSv1.3", again)
-        for weak in ("NULL", "aNULL", "RC4", "3DES"):
-            openssl("s_client", "-connect", address, "-tls1_2", "-cipher", weak, check=False)
+        # Only what TLS 1.3 has, whatever a client's own level of security would allow.
+        for weak in ("NULL", "aNULL", "EXPORT", "RC4", "3DES", "AES128-SHA", "ALL"):
+            refused = openssl("s_client", "-connect", address, "-tls1_2", "-cipher", weak + ":@SECLEVEL=0", check=False)
+            self.assertNotRegex(refused, r"New, TLSv1\.[0-2], Cipher is [A-Z]", weak)
+            self.assertRegex(refused, "alert protocol version|no cipher match|no ciphers available|no protocols available|"
+                             "unsupported protocol|internal error", weak)
+        for strong in ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"):
+            taken = openssl("s_client", "-connect", address, "-tls1_3", "-ciphersuites", strong)
+            self.assertIn(f"New, TLSv1.3, Cipher is {strong}", taken)
+        for short in ("TLS_AES_128_CCM_8_SHA256",):
+            self.assertIn("alert handshake failure", openssl("s_client", "-connect", address, "-ciphersuites", short, check=False))
         self.assertNotIn("BEGIN PRIVATE", new)
 
     def test_plain_is_told_so(self):
