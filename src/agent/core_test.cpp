@@ -300,7 +300,7 @@ TEST_F(AgentCoreTest, HeartbeatsAreSentWhenIdle) {
   EXPECT_EQ(effects(), Words{"report 2"});
   now += 2s;
   core.tick(now);
-  EXPECT_EQ(effects(), Words{"close"}) << "nothing heard for more than silence_max";
+  EXPECT_EQ(effects(), Words{"close"}) << "nothing received for heartbeat_timeout";
   EXPECT_EQ(core.wake_at(), std::nullopt);
 }
 
