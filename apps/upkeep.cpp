@@ -9,8 +9,8 @@ namespace slipway {
 namespace {
 
 cli::StoreReport report_of(store::Report report) {
-  return {std::move(report.service), 1,           report.last_turn,
-          std::move(report.lost),    report.jobs, report.job_last,
+  return {std::move(report.service), report.first_turn, report.last_turn,
+          std::move(report.lost),    report.jobs,       report.job_last,
           std::move(report.problems)};
 }
 

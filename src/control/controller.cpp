@@ -12,7 +12,6 @@
 #include "control/secrets.h"
 #include "control/start_tasks.h"
 #include "control/timers.h"
-#include "control/turn_proof.h"
 #include "control/wording.h"
 #include "domain/layout.h"
 
@@ -75,6 +74,7 @@ Result<Outputs> Controller::finish_turn() {
   settle_pools(turn_);
   quit_if_stopped(turn_);
   set_timers();
+  if (effects_.turn_lost) store_.note_loss(*effects_.turn_lost);
   if (effects_.store_problem) return fail(*effects_.store_problem);
   write_history(turn_);
   note_shares(turn_);
@@ -90,7 +90,8 @@ Result<Outputs> Controller::finish_turn() {
   for (auto& [session, message] : effects_.outputs.messages)
     if (auto* orders = std::get_if<Orders>(&message)) {
       orders->turn = state_.saved.number;
-      orders->turn_proof = turn_proof(state_.turn_key, state_.saved.number);
+      orders->turn_run = state_.saved.run;
+      orders->turn_proof = turn_proof(state_.turns.key, state_.saved);
     }
   effects_.outputs.events = std::move(changes.events);
   return std::exchange(effects_.outputs, {});

@@ -14,7 +14,7 @@
 #include "control/placing.h"
 #include "control/pools.h"
 #include "control/start_tasks.h"
-#include "control/turn_proof.h"
+#include "control/turn_history.h"
 
 namespace slipway::control {
 
@@ -56,14 +56,17 @@ static void dismiss(Turn& turn, SessionId session, const Hello& hello) {
 // it may.
 static bool knows_more(Turn& turn, const Hello& hello) {
   const SavedTurn& saved = turn.state.saved;
-  if (hello.seen.service.empty() || hello.seen.service != saved.service ||
-      hello.seen.number <= saved.number ||
-      hello.seen.proof != turn_proof(turn.state.turn_key, hello.seen.number))
+  const SavedTurn& seen = hello.seen;
+  if (seen.service.empty() || seen.service != saved.service || turn.state.turns.has(seen, saved) ||
+      seen.proof != turn_proof(turn.state.turns.key, seen))
     return false;
   turn.effects.store_problem =
+  turn.effects.turn_lost = seen.number;
       Error{ErrorCode::conflict,
-            fmt::format("the database ends with turn {}, but node {} has seen turn {}: {} turns are lost",
-                        saved.number, hello.name, hello.seen.number, hello.seen.number - saved.number),
+            fmt::format("turns are lost: node {} has seen turn {}, and the database, which ends with turn "
+                        "{}, does not have {}",
+                        hello.name, seen.number, saved.number,
+                        seen.number > saved.number ? "it" : "the one that it has seen"),
             "slipway down --keep-running; then restore a backup that has them (slipway restore FILE), or go "
             "on without "
             "them: slipway up --accept-loss"};

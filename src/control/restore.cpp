@@ -36,10 +36,11 @@ static bool was_up(const Node& node) {
 
 void restore(Turn& turn, Loaded loaded) {
   turn.state.saved = std::move(loaded.saved);
-  turn.state.turn_key = std::move(loaded.turn_key);
+  turn.state.turns = std::move(loaded.turns);
   turn.state.job_last = loaded.job_last;
   turn.state.node_last = loaded.node_last;
   turn.state.event_last = loaded.event_last;
+  turn.state.recorded_until = loaded.recorded_until;
   turn.state.tokens = std::move(loaded.tokens);
   for (std::string& folder : loaded.removals) {
     turn.effects.outputs.folders_removed.push_back(folder);

@@ -13,6 +13,7 @@
 #include "control/pool.h"
 #include "control/snapshot.h"
 #include "control/timer.h"
+#include "control/turn_history.h"
 #include "domain/protocol.h"
 #include "domain/records.h"
 
@@ -29,8 +30,9 @@ struct State {
   std::map<Named, DatastoreRecord> datastores;
   std::map<SecretKey, SecretRecord> secrets;
   std::set<Timer> timers;
-  std::set<std::string> removals;  // folders that are being deleted
-  std::set<AttemptKey> elastic;    // live ones with fewer nodes than they would like
+  std::set<std::string> removals;                         // folders that are being deleted
+  std::map<NodeId, std::set<std::string>> node_removals;  // on nodes with storage of their own
+  std::set<AttemptKey> elastic;                           // live ones with fewer nodes than they would like
 
   // Indices.
   std::map<SessionId, NodeId> sessions;
@@ -45,8 +47,9 @@ struct State {
   std::uint32_t machine_gpu_hint = 0;          // no lower index is free
 
   std::uint64_t job_last = 0, node_last = 0, event_last = 0;  // highest ids ever given
+  TimePoint recorded_until{};                                 // no event and no history is earlier
   SavedTurn saved;                                            // the last turn that was
-  std::string turn_key;                                       // see turn_proof.h
+  TurnHistory turns;                                          // those before
   bool is_sampling = false;
   std::uint64_t samples_taken = 0;
   Totals totals;

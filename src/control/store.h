@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "control/read_store.h"
+#include "control/turn_history.h"
 #include "domain/protocol.h"
 #include "domain/records.h"
 #include "domain/usage.h"
@@ -53,6 +54,7 @@ struct Changes {
   std::vector<SecretKey> secrets_removed;
   std::vector<std::string> removals;       // folders under the data folder that are to be deleted
   std::vector<std::string> removals_done;  // and that are
+  std::vector<std::pair<NodeId, std::string>> node_removals, node_removals_done;  // of nodes, likewise
 
   bool empty() const {
     return pools.empty() && pools_removed.empty() && nodes.empty() && nodes_removed.empty() &&
@@ -61,7 +63,7 @@ struct Changes {
            pool_history.empty() && shares.empty() && pool_usage.empty() && job_usage.empty() &&
            samples.empty() && folders.empty() && folders_removed.empty() && datastores.empty() &&
            datastores_removed.empty() && secrets.empty() && secrets_removed.empty() && removals.empty() &&
-           removals_done.empty();
+           removals_done.empty() && node_removals.empty() && node_removals_done.empty();
   }
 };
 
@@ -92,11 +94,13 @@ struct Loaded {
   std::vector<DatastoreRecord> datastores;
   std::vector<SecretRecord> secrets;
   std::vector<std::string> removals;  // of folders that are not over
-  SavedTurn saved;                    // the last one
-  std::string turn_key;               // a secret of this store; empty: it keeps no turns
-  std::uint64_t job_last = 0;         // highest ids ever given
+  std::vector<std::pair<NodeId, std::string>> node_removals;
+  SavedTurn saved;             // the last one
+  TurnHistory turns;           // those before it
+  std::uint64_t job_last = 0;  // highest ids ever given
   std::uint64_t node_last = 0;
   std::uint64_t event_last = 0;
+  TimePoint recorded_until{};  // the time of the last event
 };
 
 class Store {
@@ -114,6 +118,8 @@ class Store {
   // turns.
   using SealAnew = std::function<std::string(const std::string& sealed, const std::string& purpose)>;
   [[nodiscard]] virtual Result<void> seal_specs_anew(const SealAnew&) { return {}; }
+  // A turn that nodes were told of is not here. Who opens the store again is refused, until he accepts it.
+  virtual void note_loss(std::uint64_t /*turn*/) {}
   // Deletes a bounded part of what removed jobs left; false: there was nothing. Between two turns.
   [[nodiscard]] virtual Result<bool> remove_some() { return false; }
 

@@ -185,7 +185,8 @@ inline constexpr std::size_t node_key_size_min = 32;
 struct SavedTurn {
   std::string service;       // its random id; empty: not known
   std::uint64_t number = 0;  // of the last turn that was saved; it only grows
-  std::string proof;         // that the service sent this number: see control/turn_proof.h
+  std::string proof;         // that the service sent this number: see control/turn_history.h
+  std::string run;           // of the service, from one start to the next; empty: one of before says none
   friend bool operator==(const SavedTurn&, const SavedTurn&) = default;
 };
 
@@ -244,6 +245,7 @@ struct Report {
   std::vector<Prepared> prepared;
   std::vector<std::pair<WorkKey, bool>> stalled;  // stalled (see StartOrder), or no longer
   std::optional<MachineUse> use;                  // now and then
+  std::vector<std::string> removed;               // of Orders::remove: nothing is left of them
   friend bool operator==(const Report&, const Report&) = default;
 };
 
@@ -255,8 +257,10 @@ struct Orders {
   bool quit = false;            // end the agent and its keeper once nothing runs
   std::vector<PrepareOrder> prepare;
   std::vector<FilesOrder> files;
+  std::vector<std::string> remove;  // folders of jobs that were deleted; said to be removed in a report
   std::uint64_t received = 0;  // the last report that was applied: the lease is renewed as of its sending
   std::uint64_t turn = 0;      // the last one that is saved
+  std::string turn_run;        // and the run of the service that saved it
   std::string turn_proof;
   friend bool operator==(const Orders&, const Orders&) = default;
 };

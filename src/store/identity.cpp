@@ -94,11 +94,19 @@ tl::unexpected<Error> refuse(std::string what, const FolderKnows& folder, std::s
 Mark floor_of(const Found& found, const FolderKnows& folder) {
   Mark floor = folder.mark.value_or(Mark{});
   floor.job_last = std::max(floor.job_last, folder.job_last);
-  if (!found.identity) return floor;
-  floor.turn = std::max(floor.turn, found.identity->turn);
-  floor.job_last = std::max(floor.job_last, found.identity->job_last);
-  floor.node_last = std::max(floor.node_last, found.identity->node_last);
-  floor.event_last = std::max(floor.event_last, found.identity->event_last);
+  if (found.identity) {
+    floor.turn = std::max(floor.turn, found.identity->turn);
+    floor.job_last = std::max(floor.job_last, found.identity->job_last);
+    floor.node_last = std::max(floor.node_last, found.identity->node_last);
+    floor.event_last = std::max(floor.event_last, found.identity->event_last);
+  }
+  const bool all_is_known =
+      folder.mark && (!found.identity || found.identity->service == folder.mark->service);
+  if (!all_is_known) {
+    floor.job_last += ids_skipped;
+    floor.node_last += ids_skipped;
+    floor.event_last += events_skipped;
+  }
   return floor;
 }
 

@@ -37,7 +37,11 @@ Result<Decision> decide(const std::string& database, const Found& found, const F
 // empty when there was nothing.
 Result<std::string> move_aside(const std::string& database);
 
-// Turns of a service that continued with a loss are so far from those it lost that none is counted twice.
+// Turns of a service that continued with a loss are so far from those it lost that none is counted twice. Ids
+// likewise, where nothing in the folder says which were given: nodes may have files of the jobs that had
+// them.
 constexpr std::uint64_t turns_skipped = 1'000'000;
+constexpr std::uint64_t ids_skipped = 1'000'000;
+constexpr std::uint64_t events_skipped = 100'000;  // less than are kept: those before stay
 
 }  // namespace slipway::store

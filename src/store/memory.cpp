@@ -272,6 +272,7 @@ class Tables final : public control::ReadStore {
   std::map<std::pair<std::string, std::string>, DatastoreRecord> datastores_;
   std::map<SecretKey, SecretRecord> secrets_;
   std::set<std::string> removals_;
+  std::set<std::pair<NodeId, std::string>> node_removals_;
   std::vector<EventRecord> events_;
   std::uint64_t job_last_ = 0, node_last_ = 0;
 };
@@ -346,6 +347,10 @@ class Memory final : public MemoryStore {
     for (const SecretKey& key : changes.secrets_removed) tables_->secrets_.erase(key);
     for (const std::string& folder : changes.removals) tables_->removals_.insert(folder);
     for (const std::string& folder : changes.removals_done) tables_->removals_.erase(folder);
+    for (const auto& one : changes.node_removals) tables_->node_removals_.insert(one);
+    for (const auto& one : changes.node_removals_done) tables_->node_removals_.erase(one);
+    for (const NodeId id : changes.nodes_removed)
+      std::erase_if(tables_->node_removals_, [&](const auto& one) { return one.first == id; });
     for (const TokenRecord& token : changes.tokens) tables_->tokens_[token.id] = token;
     for (const std::string& id : changes.tokens_removed) tables_->tokens_.erase(id);
     tables_->events_.insert(tables_->events_.end(), changes.events.begin(), changes.events.end());
@@ -371,9 +376,11 @@ class Memory final : public MemoryStore {
     for (const auto& [key, store] : tables_->datastores_) loaded.datastores.push_back(store);
     for (const auto& [key, secret] : tables_->secrets_) loaded.secrets.push_back(secret);
     loaded.removals.assign(tables_->removals_.begin(), tables_->removals_.end());
+    loaded.node_removals.assign(tables_->node_removals_.begin(), tables_->node_removals_.end());
     loaded.job_last = tables_->job_last_;
     loaded.node_last = tables_->node_last_;
     loaded.event_last = tables_->events_.empty() ? 0 : tables_->events_.back().id;
+    if (!tables_->events_.empty()) loaded.recorded_until = tables_->events_.back().time;
     for (const auto& [id, job] : tables_->jobs_) {
       if (is_terminal(job.record.state)) continue;
       control::LiveJob live{job.record, job.spec.tasks, {}, {}, {}, {}};

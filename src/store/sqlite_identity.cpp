@@ -15,6 +15,8 @@
 namespace slipway::store {
 namespace {
 
+constexpr std::uint64_t runs_kept = 10'000;
+
 std::int64_t micros_now() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -63,6 +65,12 @@ Result<std::unique_ptr<control::Store>> open_sqlite(const std::string& path, Ope
 Result<void> SqliteStore::take_identity(const std::optional<Mark>& known,
                                         const std::optional<Mark>& lost_before) {
   mark_ = known.value_or(Mark{});
+  {
+    Statement ask = db_->prepare("SELECT run FROM runs ORDER BY number DESC LIMIT 1");
+    auto row = ask.step();
+    if (!row) return fail(row.error());
+    if (*row) run_ = ask.text(0);
+  }
   if (!known || lost_before)
     if (auto saved = save_identity(lost_before); !saved) return saved;
   auto file = MarkFile::create(MarkFile::path_beside(path_), mark_);
@@ -112,40 +120,90 @@ Result<void> SqliteStore::save_identity(const std::optional<Mark>& lost_before) 
   return transaction.commit();
 }
 
-// The number of the turn, in the transaction that saves it.
-Result<void> SqliteStore::save_turn() { return save_last_id("turn", mark_.turn + 1); }
+// The number of the turn, and the run that it begins, in the transaction that saves it.
+Result<void> SqliteStore::save_turn() {
+  if (run_ != own_run_) {
+    Statement put = db_->prepare("INSERT OR IGNORE INTO runs (run, first_turn) VALUES (?,?)");
+    if (auto saved = put.bind(own_run_).bind(mark_.turn + 1).run(); !saved) return saved;
+    Statement prune = db_->prepare("DELETE FROM runs WHERE number <= (SELECT max(number) FROM runs) - ?");
+    if (auto done = prune.bind(runs_kept).run(); !done) return done;
+  }
+  return save_last_id("turn", mark_.turn + 1);
+}
+
+Result<control::TurnHistory> SqliteStore::load_turns() {
+  control::TurnHistory turns;
+  {
+    Statement ask = db_->prepare("SELECT turn_key FROM identity");
+    auto row = ask.step();
+    if (!row) return fail(row.error());
+    if (*row) turns.key = ask.text(0);
+  }
+  Statement ask = db_->prepare("SELECT run, first_turn FROM runs ORDER BY number DESC");
+  std::uint64_t last = mark_.turn;
+  for (;;) {
+    auto row = ask.step();
+    if (!row) return fail(row.error());
+    if (!*row) break;
+    turns.runs.emplace(ask.text(0), last);
+    last = static_cast<std::uint64_t>(ask.integer(1)) - 1;
+  }
+  Statement accepted = db_->prepare("SELECT coalesce(max(before_turn), 0) FROM losses");
+  auto row = accepted.step();
+  if (!row) return fail(row.error());
+  turns.judged_from = std::max(last + 1, static_cast<std::uint64_t>(accepted.integer(0)));
+  return turns;
+}
+
+void SqliteStore::note_loss(std::uint64_t turn) {
+  Mark missed = mark_;
+  missed.turn = std::max(missed.turn + 1, turn);
+  mark_file_.write(missed);
+}
 
 void SqliteStore::note_turn(const control::Changes& changes) {
   ++mark_.turn;
+  run_ = own_run_;
   for (const control::NewJob& fresh : changes.jobs_new)
     mark_.job_last = std::max(mark_.job_last, fresh.job.id.value());
   for (const NodeRecord& node : changes.nodes) mark_.node_last = std::max(mark_.node_last, node.id.value());
   if (!changes.events.empty()) mark_.event_last = std::max(mark_.event_last, changes.events.back().id);
   mark_file_.write(mark_);
-  if (files_.log_inode == 0) files_.log_inode = look_at_files().log_inode;
+  if (files_.log.inode == 0) files_.log = look_at_files().log;
 }
 
 SqliteStore::Files SqliteStore::look_at_files() const {
-  const auto inode = [](const std::string& path) -> std::uint64_t {
+  const auto look_at_file = [](const std::string& path) -> File {
     struct stat status {};
-    return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+    return ::stat(path.c_str(), &status) == 0 ? File{status.st_ino, status.st_size} : File{};
   };
-  return {inode(path_), inode(path_ + "-wal")};
+  return {look_at_file(path_), look_at_file(path_ + "-wal")};
 }
 
 // What is saved into a file without a name, or beside one, is gone with the service.
 Result<void> SqliteStore::look() {
   const Files now = look_at_files();
-  const bool has_log = files_.log_inode != 0;
-  if (now.inode == files_.inode && (!has_log || now.log_inode == files_.log_inode)) return {};
-  const std::string which = now.inode == files_.inode ? path_ + "-wal" : path_;
-  const bool is_gone = (now.inode == files_.inode ? now.log_inode : now.inode) == 0;
-  return fail(
-      ErrorCode::unavailable,
-      fmt::format("{} was {} while the service runs: what it saved could not be found again", which,
-                  is_gone ? "removed" : "replaced"),
-      "put the file itself back; or stop the service with slipway down, and restore a backup: slipway "
-      "restore FILE");
+  for (const auto& [path, known, found] :
+       {std::tuple(path_, files_.database, now.database), std::tuple(path_ + "-wal", files_.log, now.log)}) {
+    if (known.inode == 0) continue;  // it was not there yet
+    if (found.inode != known.inode)
+      return fail(
+          ErrorCode::unavailable,
+          fmt::format("{} was {} while the service runs: what it saved could not be found again", path,
+                      found.inode == 0 ? "removed" : "replaced"),
+          "put the file itself back; or stop the service with slipway down, and restore a backup: slipway "
+          "restore FILE");
+    if (found.size < known.size)  // a conflict: nothing brings back what was in it
+      return fail(
+          ErrorCode::conflict,
+          fmt::format("{} was cut from {} bytes to {} while the service runs: what was saved there is "
+                      "lost",
+                      path, known.size, found.size),
+          "slipway down --keep-running; then restore a backup (slipway restore FILE), or go on without "
+          "what is lost: slipway up --accept-loss");
+  }
+  files_ = now;
+  return {};
 }
 
 }  // namespace slipway::store

@@ -120,10 +120,23 @@ Result<control::Loaded> SqliteStore::load() {
     loaded.removals = std::move(*removals);
   }
   {
-    Statement ask = db_->prepare("SELECT turn_key FROM identity");
+    Statement ask = db_->prepare("SELECT node, folder FROM node_removals");
+    auto removals = rows<std::pair<NodeId, std::string>>(
+        ask, [](const Statement& row) { return std::pair(NodeId{large(row, 0)}, row.text(1)); });
+    if (!removals) return fail(removals.error());
+    loaded.node_removals = std::move(*removals);
+  }
+  {
+    Statement ask = db_->prepare("SELECT time FROM events ORDER BY id DESC LIMIT 1");
     auto row = ask.step();
     if (!row) return fail(row.error());
-    if (*row) loaded.turn_key = ask.text(0);
+    if (*row) loaded.recorded_until = time_at(ask, 0);
+  }
+  {
+    auto turns = load_turns();
+    if (!turns) return fail(turns.error());
+    loaded.turns = std::move(*turns);
+    loaded.saved = last_turn();
   }
   {
     Statement ask = db_->prepare("SELECT kind, id FROM last_ids");
@@ -132,7 +145,6 @@ Result<control::Loaded> SqliteStore::load() {
       if (!row) return fail(row.error());
       if (!*row) break;
       const std::string kind = ask.text(0);
-      if (kind == "turn") loaded.saved = {mark_.service, large(ask, 1)};
       if (kind == "job") loaded.job_last = large(ask, 1);
       if (kind == "node") loaded.node_last = large(ask, 1);
       if (kind == "event") loaded.event_last = large(ask, 1);

@@ -50,6 +50,18 @@ Result<void> SqliteStore::save_removals(const control::Changes& changes) {
     Statement remove = db_->prepare("DELETE FROM removals WHERE folder = ?");
     if (auto done = remove.bind(folder).run(); !done) return done;
   }
+  for (const auto& [node, folder] : changes.node_removals) {
+    Statement put = db_->prepare("INSERT OR IGNORE INTO node_removals VALUES (?,?)");
+    if (auto saved = put.bind(node.value()).bind(folder).run(); !saved) return saved;
+  }
+  for (const auto& [node, folder] : changes.node_removals_done) {
+    Statement remove = db_->prepare("DELETE FROM node_removals WHERE node = ? AND folder = ?");
+    if (auto done = remove.bind(node.value()).bind(folder).run(); !done) return done;
+  }
+  for (const NodeId node : changes.nodes_removed) {
+    Statement remove = db_->prepare("DELETE FROM node_removals WHERE node = ?");
+    if (auto done = remove.bind(node.value()).run(); !done) return done;
+  }
   return {};
 }
 
@@ -62,6 +74,7 @@ Result<bool> SqliteStore::remove_some() {
     if (*row && !ask.is_null(0)) job = JobId{static_cast<std::uint64_t>(ask.integer(0))};
   }
   if (!job) return false;
+  if (auto there = look(); !there) return fail(there.error());
   Transaction transaction(*db_);
   if (auto begun = transaction.begin(); !begun) return fail(begun.error());
   auto has_more = remove_rows(*job);

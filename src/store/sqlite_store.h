@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "control/store.h"
 #include "store/database.h"
 #include "store/mark.h"
@@ -15,13 +16,14 @@ namespace slipway::store {
 class SqliteStore final : public control::Store {
  public:
   SqliteStore(std::unique_ptr<Database> db, std::string path, const char* vfs)
-      : db_(std::move(db)), path_(std::move(path)), vfs_(vfs), reads_(*db_) {}
+      : db_(std::move(db)), path_(std::move(path)), vfs_(vfs), reads_(*db_), own_run_(random_hex(8)) {}
 
   Result<void> save(const control::Changes& changes) override;
   Result<control::Loaded> load() override;
   Result<void> probe() override;
   Result<void> look() override;
-  SavedTurn last_turn() const override { return {mark_.service, mark_.turn, {}}; }
+  SavedTurn last_turn() const override { return {mark_.service, mark_.turn, {}, run_}; }
+  void note_loss(std::uint64_t turn) override;
   // Of a store just opened.
   Result<void> take_identity(const std::optional<Mark>& known, const std::optional<Mark>& lost_before);
   Result<bool> remove_some() override;
@@ -39,13 +41,17 @@ class SqliteStore final : public control::Store {
   Result<std::shared_ptr<control::ReadStore>> open_reader() override;
 
  private:
+  struct File {
+    std::uint64_t inode = 0;  // 0: it is not there
+    std::int64_t size = 0;    // neither file becomes smaller while a service uses it
+  };
   struct Files {
-    std::uint64_t inode = 0;
-    std::uint64_t log_inode = 0;  // 0: it was not there yet
+    File database, log;
   };
   Files look_at_files() const;
   Result<void> save_identity(const std::optional<Mark>& lost_before);
   Result<void> save_turn();
+  Result<control::TurnHistory> load_turns();
   void note_turn(const control::Changes& changes);
   Result<void> save_pools_and_nodes(const control::Changes& changes);
   Result<void> save_pool_past(const control::Changes& changes);
@@ -68,6 +74,8 @@ class SqliteStore final : public control::Store {
   const char* vfs_;
   SqliteReads reads_;  // on the writer's own connection
   Mark mark_;          // as of the last turn that was saved
+  std::string run_;    // that saved it: this one's from its first turn on
+  const std::string own_run_;
   MarkFile mark_file_ = MarkFile::none();
   Files files_;
   std::shared_ptr<ReadGate> gate_ = std::make_shared<ReadGate>();

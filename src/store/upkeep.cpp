@@ -99,6 +99,8 @@ Result<Report> check_sqlite(const std::string& database) {
     auto lost = rows<std::pair<std::uint64_t, std::uint64_t>>(
         ask, [](const Statement& row) { return std::pair(large(row, 0), large(row, 1)); });
     if (lost) report.lost = std::move(*lost);
+    for (const auto& [after, before] : report.lost)
+      if (after < report.first_turn) report.first_turn = before;  // made anew: it begins behind those
   } else if (found.problem.empty()) {
     report.problems.push_back(
         "it is of no service: it was emptied, is another program's, or is from before there were ids");

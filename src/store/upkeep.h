@@ -10,8 +10,8 @@
 namespace slipway::store {
 
 struct Report {
-  std::string service;  // its id; empty: one of before there were ids
-  std::uint64_t last_turn = 0;
+  std::string service;                                        // its id; empty: one of before there were ids
+  std::uint64_t first_turn = 1, last_turn = 0;                // all it holds, but for those that are lost
   std::vector<std::pair<std::uint64_t, std::uint64_t>> lost;  // after, before: turns it lacks
   std::uint64_t jobs = 0, job_last = 0;
   std::vector<std::string> problems;  // nothing: it is whole

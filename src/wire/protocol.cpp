@@ -295,8 +295,10 @@ std::string text_of(const Hello& value) {
             {"prepared", list_json(value.prepared)}};
   if (value.gpu_indices) json["gpu_indices"] = *value.gpu_indices;
   if (!value.seen.service.empty())
-    json["seen"] = {
-        {"service", value.seen.service}, {"turn", value.seen.number}, {"proof", value.seen.proof}};
+    json["seen"] = {{"service", value.seen.service},
+                    {"turn", value.seen.number},
+                    {"proof", value.seen.proof},
+                    {"run", value.seen.run}};
   return wire::dump(json);
 }
 Hello hello_from(const Json& json) {
@@ -327,7 +329,7 @@ Hello hello_from(const Json& json) {
   if (json.contains("seen"))
     value.seen = {json.at("seen").at("service").get<std::string>(),
                   wire::integer<std::uint64_t>(json.at("seen").at("turn")),
-                  json.at("seen").at("proof").get<std::string>()};
+                  json.at("seen").at("proof").get<std::string>(), json.at("seen").value("run", "")};
   return value;
 }
 
@@ -505,6 +507,7 @@ std::string text_of(const Orders& value) {
   if (!value.prepare.empty())
     put_list(out, "prepare", value.prepare, [&](const PrepareOrder& prepare) { put(out, prepare); });
   if (!value.files.empty())
+  put_field(out, "turn_run", value.turn_run);
     put_list(out, "files", value.files, [&](const FilesOrder& order) {
       fmt::format_to(Out(out), R"({{"key":"{}")", to_string(order.key));
       put_field(out, "folder", order.folder);

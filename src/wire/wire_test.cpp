@@ -259,7 +259,7 @@ TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
                       {500, 6, 7},
                       {31001}}};
   const PrepareOrder prepare{key, "folder", "abc", {"folder/wd-0"}, {{"hostfile", "x\n"}}, 3};
-  const Orders orders{
+  Orders orders{
       4, {start}, {{key, Duration(5)}}, {key}, true, {prepare}, {{key, "folder", {{"hostfile", "y\n"}}}}};
   for (const ToAgent& message : {ToAgent(Welcome{NodeId{3}, Duration(1), Duration(2)}),
                                  ToAgent(Refused{"why", true}), ToAgent(orders)})

@@ -125,6 +125,37 @@ TEST_F(Identity, WhatIsNotTheFoldersDatabaseIsRefusedWithWhatToDo) {
   EXPECT_NE(open(), nullptr) << "what is put back is taken";
 }
 
+// With as many new turns as were lost the numbers are the same again; the run tells them apart.
+TEST_F(Identity, TurnsOfADatabaseThatWasPutBackAreMissedWhateverFollows) {
+  submit(2);
+  const auto mark = read_file(folder + "/service.mark");
+  copy("older");
+  SavedTurn lost;
+  {
+    const auto store = open();
+    Changes changes;
+    changes.removals = {"x"};
+    for (int turns = 0; turns < 3; ++turns) ASSERT_TRUE(store->save(changes).has_value());
+    lost = store->last_turn();
+    EXPECT_TRUE(store->load()->turns.has(lost, lost));
+  }
+  put_back("older");
+  ASSERT_TRUE(write_file_durably(folder + "/service.mark", *mark).has_value());
+  for (int starts = 0; starts < 2; ++starts) {
+    submit(4);
+    const auto store = open();
+    EXPECT_GT(store->last_turn().number, lost.number);
+    EXPECT_FALSE(store->load()->turns.has(lost, store->last_turn()));
+    EXPECT_TRUE(store->load()->turns.has(store->last_turn(), store->last_turn()));
+    if (starts > 0) store->note_loss(lost.number);
+  }
+  EXPECT_NE(refusal().what.find("1 turns are missing"), std::string::npos)
+      << "the next start refuses at once";
+  const auto store = open(OpenAs::with_loss);
+  ASSERT_NE(store, nullptr);
+  EXPECT_TRUE(store->load()->turns.has(lost, store->last_turn())) << "it was accepted";
+}
+
 TEST_F(Identity, AcceptedLossesAreOnRecordAndNothingIsCountedTwice) {
   submit(2);
   copy("older");
@@ -154,6 +185,9 @@ TEST_F(Identity, NewBesideOldFilesContinuesTheIds) {
   ASSERT_NE(store, nullptr);
   EXPECT_EQ(store->load()->job_last, 5u);
   EXPECT_TRUE(store->load()->jobs.empty());
+  const auto report = store::check_sqlite(database);
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->first_turn, store->last_turn().number) << "it holds none of those before";
 }
 
 TEST_F(Identity, AFolderWithJobsOfItsOwnRefusesAnOlderDatabaseWithoutAMark) {
@@ -187,6 +221,25 @@ TEST_F(Identity, AFileThatGoesWhileItIsUsedIsNoticed) {
       EXPECT_FALSE(store->save(changes).has_value()) << "its log is a part of it";
       fs::rename(folder + "/away", database + "-wal");
     }
+  }
+}
+
+TEST_F(Identity, AFileThatIsCutWhileItIsUsedIsNoticed) {
+  for (const char* part : {"", "-wal"}) {
+    SCOPED_TRACE(part);
+    const std::string other = folder + "/cut" + part;
+    fs::create_directory(other);
+    const auto store = store::open_sqlite(other + "/slipway.db");
+    ASSERT_TRUE(store.has_value());
+    Changes changes;
+    changes.removals = {"x"};
+    ASSERT_TRUE((*store)->save(changes).has_value());
+    ASSERT_TRUE((*store)->look().has_value());
+    fs::resize_file(other + "/slipway.db" + part, 0);
+    const auto saved = (*store)->save(changes);
+    ASSERT_FALSE(saved.has_value());
+    EXPECT_EQ(saved.error().code, ErrorCode::conflict) << "it does not go on by itself";
+    EXPECT_NE(saved.error().what.find("was cut"), std::string::npos) << saved.error().what;
   }
 }
 
@@ -242,6 +295,27 @@ TEST_F(Identity, RestoreMovesTheOldOneAsideAndSaysWhatIsMissing) {
   ASSERT_NE(store, nullptr);
   EXPECT_EQ(store->load()->job_last, 4u);
   EXPECT_EQ(store::check_sqlite(restored->moved_aside)->jobs, 4u);
+}
+
+// Nodes with storage of their own may have files of jobs that came after the backup.
+TEST_F(Identity, ARestoreWhereTheFolderKnowsNothingGivesNoIdTwice) {
+  const std::string backup = folder + "/backup.db";
+  ASSERT_TRUE(store::back_up_sqlite(database, backup).has_value());
+  for (const char* damage : {"gone", "nonsense", "another's"}) {
+    SCOPED_TRACE(damage);
+    const std::string fresh = folder + "/fresh of " + damage;
+    fs::create_directory(fresh);
+    if (damage == std::string("nonsense")) std::ofstream(fresh + "/service.mark") << damage;
+    if (damage == std::string("another's")) {
+      ASSERT_TRUE(store::open_sqlite(fresh + "/slipway.db").has_value());
+    }
+    ASSERT_TRUE(store::restore_sqlite(backup, fresh + "/slipway.db").has_value());
+    const auto store = store::open_sqlite(fresh + "/slipway.db");
+    ASSERT_TRUE(store.has_value()) << store.error().what;
+    EXPECT_GT((*store)->load()->job_last, 1'000'000u);
+    EXPECT_GE((*store)->load()->node_last, 1'000'000u);
+    EXPECT_GE((*store)->load()->event_last, 100'000u);
+  }
 }
 
 TEST_F(Identity, ADamagedBackupIsNotRestored) {

@@ -440,11 +440,15 @@ TEST_P(StoreContract, LargeJobsAreRemovedInStepsThatSurviveBeingOpenedAnew) {
   Changes removal;
   removal.jobs_removed = {JobId{1}};
   removal.removals = {"workspaces/default/jobs/job_1", "x"};
+  const std::vector<std::pair<NodeId, std::string>> of_nodes = {
+      {NodeId{1}, "x"}, {NodeId{1}, "y"}, {NodeId{2}, "x"}};
+  removal.node_removals = of_nodes;
   save(removal);
   EXPECT_FALSE(reads().job(JobId{1}).value()) << "nothing finds it any more";
   const std::size_t others = reads().tasks(JobId{2}, {}).value().size();
   reopen();
   EXPECT_EQ(store_->load()->removals, (std::vector<std::string>{"workspaces/default/jobs/job_1", "x"}));
+  EXPECT_EQ(store_->load()->node_removals, of_nodes);
   int steps = 0;
   while (store_->remove_some().value()) {
     if (++steps == 2) reopen();
@@ -455,9 +459,12 @@ TEST_P(StoreContract, LargeJobsAreRemovedInStepsThatSurviveBeingOpenedAnew) {
   EXPECT_EQ(reads().tasks(JobId{2}, {}).value().size(), others);
   Changes done;
   done.removals_done = {"x"};
+  done.node_removals_done = {{NodeId{1}, "x"}};
+  done.nodes_removed = {NodeId{2}};
   save(done);
   reopen();
   EXPECT_EQ(store_->load()->removals, (std::vector<std::string>{"workspaces/default/jobs/job_1"}));
+  EXPECT_EQ(store_->load()->node_removals, (std::vector<std::pair<NodeId, std::string>>{{NodeId{1}, "y"}}));
 }
 
 TEST_P(StoreContract, JobsByTag) {

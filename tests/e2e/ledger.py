@@ -95,6 +95,14 @@ class FarNode:
         self.child.wait()
 
 
+def own_storage(case, service):
+    """The prefix of a FarNode that does not see the service's data folder."""
+    hide = f'mount -t tmpfs none {service.data} && exec "$@"'
+    if subprocess.run(["unshare", "-m", "sh", "-c", hide, "sh", "true"], capture_output=True).returncode != 0:
+        case.skipTest("no mount namespaces here")
+    return ["unshare", "-m", "sh", "-c", hide, "sh"]
+
+
 class Link:
     """A network namespace with a link to this one that can be cut, in one direction or in both."""
 

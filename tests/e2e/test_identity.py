@@ -3,9 +3,11 @@
 import glob
 import os
 import shutil
+import signal
 import unittest
 
 from harness import SlipwayCase, job, shell, wait_until
+from ledger import FarNode, own_storage
 
 
 class Identity(SlipwayCase):
@@ -51,11 +53,27 @@ class Identity(SlipwayCase):
         wait_until(lambda: s.get("/v1/service")["degraded"] is None, what="it is back")
         self.ran_job(s, "again")
 
+    def test_a_database_cut_while_it_runs_is_noticed_at_once(self):
+        for suffix, way_out in (("", "--new"), ("-wal", "--accept-loss")):
+            s = self.service()
+            s.pool("lab", 1)
+            self.ran_job(s, "before")
+            os.truncate(s.data + "/slipway.db" + suffix, 0)
+            wait_until(lambda: s.ask("GET", "/healthz").status == 503, 5, what="health says so")
+            answer = s.ask("POST", "/v1/jobs", body=job(shell("a", "true")))
+            self.assertEqual(answer.status, 503, answer)
+            self.assertIn("was cut", answer.json["detail"])
+            self.assertIn("--accept-loss", answer.json["hint"])
+            s.ok("down", "--keep-running")
+            s.refused("up", "--listen", "127.0.0.1:0", "--detach", says="slipway.db")
+            s.up(way_out)
+
     def test_what_nodes_know_better_is_said(self):
         s = self.service()
         s.pool("lab", 1)
         runs = s.submit(job(shell("a", f"until [ -e {s.base}/go ]; do sleep 0.05; done")))
         s.wait_for(runs, "running")
+        before = s.get("/v1/service")["turn"]
         s.kill_service()
         kept = s.base + "/kept"
         os.makedirs(kept)
@@ -72,9 +90,14 @@ class Identity(SlipwayCase):
 
         wait_until(lambda: seen() >= turn, what="the node has seen that turn")
         s.kill_service()
+        agent = s.agent("lab-1")
+        s.kill(agent, sig=signal.SIGSTOP)
         for path in [*self.database(s), s.data + "/service.mark"]:  # as a disk that forgot its last writes
             shutil.copy(os.path.join(kept, os.path.basename(path)), path)
         s.up()
+        for _ in range(turn - before + 3):  # more turns than were lost, before the node is back
+            s.submit(job(shell("a", "true"), name="new"))
+        s.kill(agent, sig=signal.SIGCONT)
         wait_until(lambda: s.get("/v1/service")["degraded"], what="it says that it lost turns")
         self.assertIn("turns are lost", s.get("/v1/service")["degraded"])
         answer = s.ask("POST", "/v1/jobs", body=job(shell("a", "true")))
@@ -82,11 +105,12 @@ class Identity(SlipwayCase):
         self.assertIn("--accept-loss", answer.json["hint"])
         self.assertEqual(s.keeper("lab-1"), keeper, "nothing was stopped")
         s.ok("down", "--keep-running")
+        s.refused("up", "--listen", "127.0.0.1:0", "--detach", says=["turns are missing", "--accept-loss"])
         s.up("--accept-loss")
         wait_until(lambda: s.get("/v1/service")["degraded"] is None)
         open(s.base + "/go", "w").close()
         self.assertEqual(s.wait_for(runs)["state"], "succeeded")
-        self.assertNotEqual(s.ask("GET", f"/v1/jobs/{lost}").status, 200)
+        self.assertNotEqual(s.job(lost)["name"], "lost")
         checked = s.ok("store", "check", "-o", "json").json
         self.assertEqual((checked["problems"], len(checked["lost"])), ([], 1))
 
@@ -115,6 +139,33 @@ class Identity(SlipwayCase):
         s.wait_for_nodes(1)
         third = self.ran_job(s, "next")
         self.assertGreater(int(third.split("_")[1]), int(second.split("_")[1]))
+
+    def test_a_restore_on_a_new_disk_shows_nothing_of_the_jobs_that_are_lost(self):
+        s = self.service()
+        s.ok("pool", "create", "far", "--provisioner", "none")
+        s.ok("token", "create", "joiner", "--role", "node", "--uses", 100, "--to", s.base + "/join.token")
+        s.listen = f"127.0.0.1:{s.port}"
+        s.down()
+        s.up("--backup-dir", s.base + "/backups")
+        backup = wait_until(lambda: glob.glob(s.base + "/backups/slipway-*Z.db"), what="a backup")[0]
+        node = FarNode(s, "n1", prefix=own_storage(self, s))
+        self.addCleanup(node.stop)
+        s.wait_for_nodes(1, "far")
+        self.assertFalse(s.get("/v1/nodes/n1")["shares_storage"])
+        lost = s.submit({**job(shell("a", "echo old | tee $SLIPWAY_CHECKPOINT_DIR/step")), "pool": "far"})
+        self.assertEqual(s.wait_for(lost)["state"], "succeeded")
+        self.assertEqual(s.log(lost, "a"), "old\n")
+        s.kill_service()
+        for name in set(os.listdir(s.data)) - {"secret.key", "token", "node-token"}:
+            path = os.path.join(s.data, name)
+            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+        s.ok("restore", backup, "--yes")
+        s.up()
+        s.wait_for_nodes(1, "far")
+        again = s.submit({**job(shell("a", "cat $SLIPWAY_CHECKPOINT_DIR/step; echo new")), "pool": "far"})
+        self.assertEqual(s.wait_for(again)["state"], "succeeded")
+        self.assertEqual(s.log(again, "a"), "new\n")
+        self.assertGreater(int(again.split("_")[1]), int(lost.split("_")[1]))
 
     def test_answers_to_changes_carry_the_turn(self):
         s = self.service()

@@ -156,9 +156,9 @@ bool wait_until_stopped(Service& service, Duration timeout) {
 
 Outcome<int> down(Context& context, const DownFlags& flags) {
   Service& service = context.service();
+  // One that cannot read its database does not say which process it is, and stops all the same.
   const Outcome<Value> about = service.get(resource({"service"}));
-  if (!about) return give_up(about);
-  const auto pid = static_cast<pid_t>(about->count_at("pid"));
+  const auto pid = static_cast<pid_t>(about ? about->count_at("pid") : 0);
   Fd process;  // taken before the stop, so that it cannot name a later process with the same pid
   if (pid > 0 && is_on_loopback(service.url()))
     process = Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
