@@ -22,7 +22,8 @@ struct Process {  // of a live attempt
   bool decides = true;     // see domain/gang.h
   bool waited_for = false;
   bool matters = true;
-  std::string name;  // worker-1; empty where it is the only one
+  std::optional<TimePoint> started_at{};  // on record; how long it ran its own node knows
+  std::string name;                       // worker-1; empty where it is the only one
 };
 
 enum class MemberPhase : std::uint8_t {
@@ -63,7 +64,6 @@ struct Attempt {
   // When all of it began to run, by the clock of this run of the service: a clock that was set between two
   // runs changes no wall-time limit. Absent after a restart until its nodes have said how long it has run.
   std::optional<TimePoint> running_since;
-  Duration ran_longest{0};             // of its processes that have ended, by the clocks of their keepers
   bool counts_against_retries = true;  // its end does
   UsageMeter usage;                    // of all of it
   std::string remark;                  // what went wrong in one of its processes that ended well

@@ -145,6 +145,7 @@ void on_process_started(Turn& turn, const ProcessStarted& started) {
   process.state = Process::State::running;
   Job& job = turn.state.jobs.at(key->task.job);
   const TimePoint time = within(started.time, attempt->record.placed_at, turn.now);
+  process.started_at = time;
   if (!attempt->first_started_at) attempt->first_started_at = time;
   if (job.record.state == JobState::queued) {
     job.record.state = JobState::running;
@@ -218,7 +219,6 @@ void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
   AttemptRecord& record = attempt->record;
   record.use.cpu_time += ended.use.cpu_time;
   record.use.memory_peak = std::max(record.use.memory_peak, ended.use.memory_peak);
-  attempt->ran_longest = std::max(attempt->ran_longest, ended.ended_at - ended.started_at);
   if (ended.marked_at)
     attempt->marked_at = std::max(*ended.marked_at, attempt->marked_at.value_or(TimePoint{}));
   const bool good = ended.kind == ProcessEndKind::exited && ended.code == 0;
@@ -257,7 +257,13 @@ void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
     if (!shape.prepares)
       turn.state.pool_of(job).queue.set_runtime(shape.need, job.priority_key, *shape.runtime_mean);
   }
-  process_is_gone(turn, *attempt, ended.rank, ended.ended_at);
+  // Its node's clock may show another time than ours, but counts as it does. So its end follows from its
+  // start.
+  const bool ran = ended.kind == ProcessEndKind::exited || ended.kind == ProcessEndKind::signalled;
+  process_is_gone(turn, *attempt, ended.rank,
+                  ran && process.started_at
+                      ? *process.started_at + std::max(Duration(0), ended.ended_at - ended.started_at)
+                      : turn.now);
 }
 
 void process_is_gone(Turn& turn, Attempt& attempt, std::uint32_t rank, TimePoint time) {
@@ -368,9 +374,8 @@ static void close_record(const Turn& turn, Attempt& attempt) {
   AttemptRecord& record = attempt.record;
   if (!record.started_at) record.started_at = attempt.first_started_at;  // a gang that never ran as a whole
   const TimePoint begun = record.started_at.value_or(record.placed_at);
-  record.ended_at = within(attempt.last_ended_at, begun, turn.now);
-  // The clock was set back since it began: then its keeper knows how long it took.
-  if (turn.now < begun) record.ended_at = begun + attempt.ran_longest;
+  // Where our clock was set back since it began, only its nodes know how long it took.
+  record.ended_at = within(attempt.last_ended_at, begun, turn.now < begun ? TimePoint::max() : turn.now);
   if (record.end) return;
   record.end = EndReason::exited;
   record.exit_code = 0;
@@ -383,6 +388,7 @@ void finish_attempt(Turn& turn, Job& job, Task& task) {
   turn.state.elastic.erase(attempt->record.key);
   cancel_joins(turn, *attempt);
   close_record(turn, *attempt);
+  job.last_ended_at = std::max(job.last_ended_at, *attempt->record.ended_at);
   turn.effects.touch(*attempt);
   const AttemptRecord& record = attempt->record;
   bool was_terminated = false;  // a node of it leaves by a rule that lets its tasks fail

@@ -163,7 +163,7 @@ void join_gang(Turn& turn, Attempt& attempt, Node& node, const Prepared& prepare
   charge(turn, turn.state.pool_of(node), attempt, node_index, turn.now);
   // Its framework decides what its end means: it may have come when all was over.
   attempt.processes.push_back({Process::State::sent, node_index, false, is_waited_for(**spec, members.back()),
-                               false, member_name(members.back(), node_index)});
+                               false, std::nullopt, member_name(members.back(), node_index)});
   ++attempt.processes_left;
   node.attempts.insert(record.key);
   hold_capacity(turn, node, attempt);

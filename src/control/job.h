@@ -49,6 +49,7 @@ struct Shape {
 
 struct Job {
   JobRecord record;
+  TimePoint last_ended_at{};  // of its attempts
   std::vector<Group> groups;
   std::vector<Shape> shapes;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // dependency, dependent; sorted

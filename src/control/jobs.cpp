@@ -371,9 +371,9 @@ void finish_job_if_done(Turn& turn, Job& job) {
     job.record.state = JobState::failed;
   else
     job.record.state = JobState::succeeded;
-  // A clock that was set back does not make it end before it began.
-  job.record.ended_at =
-      std::max({turn.now, job.record.submitted_at, job.record.started_at.value_or(TimePoint{})});
+  // A clock that was set back does not make it end before it began, or before its tasks did.
+  job.record.ended_at = std::max(
+      {turn.now, job.record.submitted_at, job.record.started_at.value_or(TimePoint{}), job.last_ended_at});
   if (job.record.state == JobState::succeeded)
     job.record.reason =
         counts.total() == 1 ? "its task succeeded" : fmt::format("all {} tasks succeeded", counts.total());

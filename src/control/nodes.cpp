@@ -83,7 +83,8 @@ static void set_state(Turn& turn, Node& node, NodeState state, const std::string
   // A node goes from idle to busy and back all day; only what leads there is a transition that is kept.
   if (record.transitions.empty() || (record.transitions.back().state != state &&
                                      !(works(state) && works(record.transitions.back().state)))) {
-    record.transitions.push_back({state, turn.now, reason});
+    const TimePoint last = record.transitions.empty() ? TimePoint{} : record.transitions.back().time;
+    record.transitions.push_back({state, std::max(last, turn.now), reason});
     if (record.transitions.size() > transitions_max) record.transitions.erase(record.transitions.begin());
   }
   if (!works(state) || !works(record.state)) turn.effects.unsettled.insert(node.pool_key);

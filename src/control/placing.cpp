@@ -127,7 +127,7 @@ static void place_on(Turn& turn, Pool& pool, Job& job, std::uint32_t s, const st
   if ((*spec)->is_elastic() && nodes.size() < (*spec)->nodes) turn.state.elastic.insert(attempt.record.key);
   for (const NodeId id : nodes)
     attempt.record.nodes.push_back({id, turn.state.nodes.at(id).record.name, {}, {}, false});
-  attempt.record.placed_at = turn.now;
+  attempt.record.placed_at = std::max(turn.now, job.record.submitted_at);  // the clock may have been set back
   attempt.record.is_launched = !launch::needs_preparing(**spec);
   attempt.record.lease = lease_of(pool, **spec, job.shapes[s].need);
   fill_processes(attempt, **spec);

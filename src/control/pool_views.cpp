@@ -65,7 +65,7 @@ void remember(Pool& pool, std::string reason) { pool.reasons.push_back(std::move
 static void write_line(Turn& turn, Pool& pool) {
   constexpr std::size_t said_max = 4;
   PoolHistoryEntry entry;
-  entry.time = turn.now;
+  entry.time = recording_time(turn);
   entry.workspace = pool.record.workspace;
   entry.pool = pool.record.name;
   entry.target = pool.record.target;

@@ -178,7 +178,10 @@ static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const A
   // A process counts as running only when its node says so again: until then it may just as well never have
   // begun.
   if (attempt->started_at)
-    for (Process& process : live.processes) process.state = Process::State::running;
+    for (Process& process : live.processes) {
+      process.state = Process::State::running;
+      process.started_at = attempt->started_at;
+    }
   Pool& pool = turn.state.pool_of(job);
   pool.sharing.start(job.priority_key);
   for (std::uint32_t n = 0; n < nodes; ++n) {

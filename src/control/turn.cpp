@@ -1,5 +1,7 @@
 #include "control/turn.h"
 
+#include <algorithm>
+
 namespace slipway::control {
 
 Result<std::shared_ptr<const TaskSpec>> spec_of(const Turn& turn, JobId job, std::uint32_t group) {
@@ -10,12 +12,16 @@ Result<std::shared_ptr<const TaskSpec>> spec_of(const Turn& turn, JobId job, std
   return turn.specs.read(job, group);
 }
 
+TimePoint recording_time(Turn& turn) {
+  return turn.state.recorded_until = std::max(turn.state.recorded_until, turn.now);
+}
+
 void record_event(Turn& turn, std::string kind, const Job* job, std::string_view task,
                   std::optional<std::uint32_t> attempt, std::string text, std::string node,
                   std::string pool) {
   EventRecord record;
   record.id = ++turn.state.event_last;
-  record.time = turn.now;
+  record.time = recording_time(turn);
   record.kind = std::move(kind);
   if (job) {
     record.workspace = job->record.workspace;

@@ -28,6 +28,10 @@ struct Turn {
 // The spec of a task, also of one that was submitted in this very turn.
 Result<std::shared_ptr<const TaskSpec>> spec_of(const Turn& turn, JobId job, std::uint32_t group);
 
+// For what is recorded one after the other: now, and never before what was recorded last, whatever the clock
+// was set to.
+TimePoint recording_time(Turn& turn);
+
 // `pool` is that of the job where it is left empty.
 void record_event(Turn& turn, std::string kind, const Job* job, std::string_view task,
                   std::optional<std::uint32_t> attempt, std::string text, std::string node = {},

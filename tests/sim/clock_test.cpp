@@ -161,6 +161,83 @@ TEST(Clock, WallTimeIsWhatTheNodeCountedWhateverTheClockWasSetTo) {
   }
 }
 
+JobSpec one_task() {
+  JobSpec job;
+  job.name = "train";
+  job.pool = "lab";
+  TaskSpec& task = job.tasks.emplace_back();
+  task.name = "t";
+  task.command = std::string("true");
+  return job;
+}
+
+TEST(Clock, SetBackBetweenTwoRunsNothingRecordedIsOutOfOrder) {
+  Bench bench;
+  ASSERT_TRUE(bench.controller->create_pool(user, demand()));
+  ASSERT_TRUE(bench.controller->submit(user, one_task(), ""));
+  bench.turn();
+  bench.now -= 2h;  // while it waits
+  bench.load();
+  bench.turn();
+  bench.join("lab-1");
+  const AttemptKey key{{JobId{1}, 0, 0}, 1};
+  Report both;
+  both.number = 1;
+  both.started = {{key, 0, 100, bench.now}};
+  ProcessEnded& end = both.ended.emplace_back();
+  end.key = key;
+  end.started_at = bench.now;
+  end.ended_at = bench.now + 4s;
+  bench.at(bench.now + 4s);
+  bench.controller->report(SessionId{bench.session}, both);
+  bench.turn();
+  const JobRecord job = **bench.store->job(JobId{1});
+  const AttemptRecord attempt = bench.store->reads().attempts(key.task)->back();
+  ASSERT_TRUE(job.started_at && job.ended_at && attempt.started_at && attempt.ended_at);
+  EXPECT_LE(job.submitted_at, attempt.placed_at);
+  EXPECT_LE(attempt.placed_at, *attempt.started_at);
+  EXPECT_EQ(*attempt.ended_at - *attempt.started_at, Duration(4s));
+  EXPECT_LE(job.submitted_at, *job.started_at);
+  EXPECT_LE(*attempt.ended_at, *job.ended_at);
+  const auto events = bench.store->reads().events({.workspace = "default", .limit = 1'000});
+  ASSERT_TRUE(events);
+  for (std::size_t i = 1; i < events->size(); ++i)
+    EXPECT_LE((*events)[i - 1].time, (*events)[i].time) << (*events)[i].kind;
+  const auto history = bench.controller->node(user, "lab-1")->node.transitions;
+  for (std::size_t i = 1; i < history.size(); ++i) EXPECT_LE(history[i - 1].time, history[i].time);
+}
+
+TEST(Clock, HowLongATaskRanIsWhatItsNodeCountedWhateverTimeItShows) {
+  for (const Duration off : {Duration(-1h), Duration(1h)}) {
+    SCOPED_TRACE(off.count());
+    Bench bench;
+    ASSERT_TRUE(bench.controller->create_pool(user, demand()));
+    bench.turn();
+    bench.join("lab-1");
+    ASSERT_TRUE(bench.controller->submit(user, one_task(), ""));
+    bench.turn();
+    const AttemptKey key{{JobId{1}, 0, 0}, 1};
+    const TimePoint begun = bench.now + off;
+    Report started;
+    started.number = 1;
+    started.started = {{key, 0, 100, begun}};
+    bench.controller->report(SessionId{bench.session}, started);
+    bench.turn();
+    bench.at(bench.now + 5s);
+    Report ended;
+    ended.number = 2;
+    ProcessEnded& end = ended.ended.emplace_back();
+    end.key = key;
+    end.started_at = begun;
+    end.ended_at = begun + 4s;
+    bench.controller->report(SessionId{bench.session}, ended);
+    bench.turn();
+    const AttemptRecord attempt = bench.store->reads().attempts(key.task)->back();
+    ASSERT_TRUE(attempt.started_at && attempt.ended_at);
+    EXPECT_EQ(*attempt.ended_at - *attempt.started_at, Duration(4s));
+  }
+}
+
 TEST(Clock, SetBackARetryComesAfterItsPause) {
   Bench bench;
   ASSERT_TRUE(bench.controller->create_pool(user, demand()));
