@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/quantity.h"
 #include "control/attempts.h"
 #include "control/nodes.h"
 
@@ -19,6 +20,10 @@ TimePoint received_until(const Turn& turn) {
 }
 
 Duration pool_lease(const Turn& turn, const Node& node) { return turn.state.pool_of(node).record.lease; }
+
+Duration heartbeat_within(const Turn& turn, Duration lease) {
+  return std::min(turn.settings.heartbeat_max, lease / 8);
+}
 
 // Four heartbeats: what is placed there would wait.
 Duration missed_after(const Turn& turn, const Node& node) { return 4 * heartbeat_of(turn, node); }
@@ -66,7 +71,19 @@ bool is_leased(const Turn& turn, const Node& node) {
 }
 
 Duration heartbeat_of(const Turn& turn, const Node& node) {
-  return std::min(turn.settings.heartbeat_max, pool_lease(turn, node) / 8);
+  return heartbeat_within(turn, pool_lease(turn, node));
+}
+
+void on_lease_changed(Turn& turn, const Pool& pool, Duration before) {
+  const Duration lease = pool.record.lease;
+  if (heartbeat_within(turn, lease) >= heartbeat_within(turn, before)) return;
+  const std::set<NodeId> members(pool.members.begin(), pool.members.end());
+  for (const NodeId id : members)
+    if (const std::optional<SessionId> session = turn.state.nodes.at(id).session) {
+      turn.effects.outputs.closed.emplace_back(
+          *session, fmt::format("the lease of pool {} is {} now", pool.record.name, format_duration(lease)));
+      on_disconnect(turn, *session);
+    }
 }
 
 void on_heard(Turn& turn, Node& node) {

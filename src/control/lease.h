@@ -18,6 +18,10 @@ bool is_leased(const Turn& turn, const Node& node);
 
 Duration heartbeat_of(const Turn& turn, const Node& node);
 
+// Nodes hear with their Welcome how often to report. Where a shorter lease wants it more often, they are made
+// to dial again, which takes a tenth of a second; until then nothing is placed there.
+void on_lease_changed(Turn& turn, const Pool& pool, Duration before);
+
 void on_heard(Turn& turn, Node& node);
 void watch_lease(Turn& turn, Node& node);  // after it joined or was loaded
 void on_heartbeat_due(Turn& turn, Node& node);

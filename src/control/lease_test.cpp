@@ -85,6 +85,57 @@ TEST(Lease, StricterOfPoolAndTaskHolds) {
   }
 }
 
+TEST(Lease, AShorterLeaseReachesTheNodesThatAreConnected) {
+  Leased bench;
+  PoolRequest request;
+  request.lease = 500ms;
+  ASSERT_TRUE(resize_pool(bench.turn, bench.user, "lab", request));
+  const Attempt* before = bench.state.find_attempt(bench.key);
+  const Effects changed = bench.finish();
+  EXPECT_EQ(changed.outputs.closed.size(), 2u) << "they dial again";
+  EXPECT_EQ(before->record.lease, 5s) << "what runs keeps its lease";
+  EXPECT_FALSE(is_usable(bench.state, bench.node("n1"))) << "nothing is placed until it has";
+  bench.join("n1");
+  const Effects joined = bench.finish();
+  ASSERT_FALSE(joined.outputs.messages.empty());
+  const auto* welcome = std::get_if<Welcome>(&joined.outputs.messages.front().second);
+  ASSERT_NE(welcome, nullptr);
+  EXPECT_EQ(welcome->heartbeat, 62'500us);
+
+  request.lease = 10s;
+  ASSERT_TRUE(resize_pool(bench.turn, bench.user, "lab", request));
+  EXPECT_TRUE(bench.finish().outputs.closed.empty()) << "reporting more often than needed does no harm";
+}
+
+TEST(Lease, NobodyIsGivenUpBeforeTheLeaseEnds) {
+  struct Row {
+    std::optional<Duration> lease, lost_after;
+    bool is_taken;
+    Duration becomes_lease, becomes_lost_after;
+  };
+  const Row rows[] = {
+      {1h, 1s, false, {}, {}},
+      {5s, 6500ms, true, 5s, 6500ms},
+      {1h, std::nullopt, true, 1h, given_up_after(1h)},
+      {std::nullopt, 1s, true, lease_within(1s), 1s},
+  };
+  for (const Row& row : rows) {
+    Leased bench;
+    PoolRequest request;
+    request.lease = row.lease;
+    request.lost_after = row.lost_after;
+    const auto set = resize_pool(bench.turn, bench.user, "lab", request);
+    EXPECT_EQ(set.has_value(), row.is_taken);
+    if (!row.is_taken) {
+      EXPECT_EQ(set.error().code, ErrorCode::invalid);
+      continue;
+    }
+    const PoolRecord& record = bench.state.pools.at("default/lab").record;
+    EXPECT_EQ(record.lease, row.becomes_lease);
+    EXPECT_EQ(record.lost_after, row.becomes_lost_after);
+  }
+}
+
 TEST(Lease, NodeIsJudgedOnlyAfterEverythingItMaySendWasRead) {
   Leased bench;
   on_all_received(bench.turn, bench.turn.now);
@@ -132,22 +183,28 @@ TEST(Lease, AgentOfThisMachineThatIsStuckIsStartedAgainAndItsTasksContinue) {
   EXPECT_TRUE(bench.runs());
 }
 
+// Also one that runs from a copy of the first one's folder, on a machine of its own.
 TEST(Lease, AnotherInstanceOfANodeIsRefusedWhileTheLeaseOfTheFirstLasts) {
-  Leased bench;
-  on_disconnect(bench.turn, *bench.node(bench.where).session);
-  Hello hello;
-  hello.name = bench.where;
-  hello.pool = "lab";
-  hello.instance = "another";
-  hello.total = bench.node(bench.where).record.total;
-  on_hello(bench.turn, SessionId{900}, bench.user, hello);
-  const Effects effects = bench.finish();
-  ASSERT_EQ(effects.outputs.closed.size(), 1u);
-  EXPECT_TRUE(bench.runs());
-  bench.pass_without_heartbeats(7s);
-  EXPECT_FALSE(bench.runs());
-  on_hello(bench.turn, SessionId{901}, bench.user, hello);
-  EXPECT_TRUE(bench.node(bench.where).session);
+  for (const bool is_copy : {false, true}) {
+    SCOPED_TRACE(is_copy);
+    Leased bench;
+    Hello hello;
+    hello.name = bench.where;
+    hello.pool = "lab";
+    hello.instance = is_copy ? "one" : "another";
+    hello.boot = "another";
+    hello.total = bench.node(bench.where).record.total;
+    on_hello(bench.turn, SessionId{899}, bench.user, hello);
+    EXPECT_EQ(bench.finish().outputs.closed.size(), 1u) << "the first is connected";
+    on_disconnect(bench.turn, *bench.node(bench.where).session);
+    on_hello(bench.turn, SessionId{900}, bench.user, hello);
+    EXPECT_EQ(bench.finish().outputs.closed.size(), 1u);
+    EXPECT_TRUE(bench.runs());
+    bench.pass_without_heartbeats(7s);
+    EXPECT_FALSE(bench.runs());
+    on_hello(bench.turn, SessionId{901}, bench.user, hello);
+    EXPECT_TRUE(bench.node(bench.where).session);
+  }
 }
 
 }  // namespace

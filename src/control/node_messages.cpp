@@ -74,6 +74,12 @@ static bool knows_more(Turn& turn, const Hello& hello) {
 }
 
 void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& hello,
+// A folder that was copied to another machine has the instance of the first; its boot tells them apart.
+static bool is_same_agent(const NodeRecord& node, const Hello& hello) {
+  return node.instance == hello.instance &&
+         (node.boot == hello.boot || node.boot.empty() || hello.boot.empty());
+}
+
               const Credential& credential) {
   if (turn.state.sessions.contains(session)) return;  // repeated: what it says is old by now
   if (knows_more(turn, hello)) return;
@@ -112,7 +118,7 @@ void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& 
   if (node && node->record.pool != pool_name)
     return refuse(turn, session,
                   fmt::format("a node called {} belongs to pool {}", hello.name, node->record.pool), true);
-  if (node && node->session && node->record.instance != hello.instance) {
+  if (node && node->session && !is_same_agent(node->record, hello)) {
     // Heard of just now: a second agent with its name. Not for a while: perhaps the same machine after a
     // restart, which may try again until the old connection has timed out.
     const bool alive = node->last_contact + 2 * heartbeat_of(turn, *node) > turn.now;
@@ -121,7 +127,7 @@ void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& 
                               node->record.host, node->record.address),
                   alive);
   }
-  if (node && !hello.local && node->record.instance != hello.instance && is_leased(turn, *node))
+  if (node && !hello.local && !is_same_agent(node->record, hello) && is_leased(turn, *node))
     return refuse(
         turn, session,
         fmt::format("processes of another instance of {} may still run: its lease ends in a few seconds",
@@ -159,6 +165,7 @@ static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hell
   cancel_joins(turn, node);
   node.record.instance = hello.instance;
   if (node.record.local && node.record.address != hello.address) {
+  node.record.boot = hello.boot;
     turn.state.addresses.erase(node.record.address);
     turn.state.addresses.insert(hello.address);
   }

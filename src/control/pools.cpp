@@ -92,9 +92,12 @@ void apply(const PoolRequest& request, PoolRecord& pool) {
   set(request.lease, pool.lease);
   set(request.on_lease_loss, pool.on_lease_loss);
   set(request.lost_after, pool.lost_after);
-  // A time to wait that is shorter than the lease says how short the lease must be.
+  // Nobody is waited for shorter than for the end of the lease: where one of them is given, the other
+  // follows.
   if (request.lost_after && !request.lease && pool.lost_after < given_up_after(pool.lease))
     pool.lease = lease_within(pool.lost_after);
+  if (request.lease && !request.lost_after)
+    pool.lost_after = std::max(pool.lost_after, given_up_after(pool.lease));
   set(request.fill, pool.fill);
   set(request.slots_per_node, pool.slots_per_node);
   set(request.cpu_limit, pool.cpu_limit);
@@ -129,6 +132,14 @@ static Result<void> complete_pool(const Turn& turn, PoolRecord& pool, const Pool
     return fail(ErrorCode::invalid,
                 fmt::format("pool {} has no provisioner that could bring up nodes", pool.name),
                 "leave the number of nodes out and join machines with slipway node run");
+  if (request.lease && request.lost_after && pool.lost_after < given_up_after(pool.lease))
+    return fail(ErrorCode::invalid,
+                fmt::format("nodes of pool {} cannot be given up after {}: with a lease of {} what they run "
+                            "may go on for {}",
+                            pool.name, format_duration(pool.lost_after), format_duration(pool.lease),
+                            format_duration(given_up_after(pool.lease))),
+                fmt::format("--lost-after {} or longer, or a shorter --lease",
+                            format_duration(given_up_after(pool.lease))));
   if (auto mounts = validate_mounts(pool.mount_root, pool.mounts); !mounts) return mounts;
   if (!pool.start_task.logs.empty() && !is_under(pool.start_task.logs, pool.mount_root))
     return fail(
@@ -277,7 +288,9 @@ Result<PoolView> resize_pool(Turn& turn, const Caller& caller, const std::string
       return fail(shared.error());
   const bool rescaled = request.autoscale || request.min || request.max;
   const bool changed = record.target != pool.record.target;
+  const Duration lease_before = pool.record.lease;
   pool.record = std::move(record);
+  on_lease_changed(turn, pool, lease_before);
   if (request.start_task) pool.start_failures = 0;  // it is another one
   set_default(turn, pool, request);
   set_policy(turn, pool);

@@ -65,6 +65,7 @@ struct NodeRecord {
   std::optional<Deallocation> leaving;  // it goes, once nothing runs on it
   std::optional<TimePoint> evict_by;    // what runs there then is killed
   NodeStart start;
+  std::string boot;                         // of its machine; empty: it did not say
   std::vector<NodeTransition> transitions;  // the last few
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };

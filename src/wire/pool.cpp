@@ -111,6 +111,7 @@ Json node_settings_json(const NodeRecord& node) {
             {"gpu_indices", node.gpu_indices},
             {"cpu_limit", node.cpu_limit},
             {"cpu_limit_reason", node.cpu_limit_reason},
+            {"boot", node.boot},
             {"steps", std::move(steps)}};
   if (const NodeStart& start = node.start; start.state != NodeStart::State::none)
     json["start_task"] = {{"state", to_string(start.state)},
@@ -407,6 +408,7 @@ Result<void> parse_node_settings(std::string_view json, NodeRecord& node) {
   read_gpu_indices(reader, node);
   node.cpu_limit = reader.text("cpu_limit");
   node.cpu_limit_reason = reader.text("cpu_limit_reason");
+  node.boot = reader.text("boot");
   read_inside(reader, "start_task", [&](FieldReader& start) {
     node.start.state = read_word(start, "state", parse_start_state, NodeStart::State::none,
                                  "none, waiting, running, succeeded and failed");

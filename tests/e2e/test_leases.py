@@ -4,6 +4,7 @@ Every task keeps a ledger (ledger.py).
 """
 
 import contextlib
+import glob
 import os
 import shutil
 import signal
@@ -168,6 +169,31 @@ class EvictionBeforeReconnect(LeaseCase):
         s.ok("node", "evict", node, "--notice", "0s")
         self.wait_for_attempt(s, ledger, submitted, 2)
         self.assertLessEqual(ledger.overlap(), 0)
+
+    def test_notice_reaches_a_task_whose_node_is_not_back_yet(self):
+        s = self.service()
+        s.ok("pool", "create", "lab", "--nodes", 2, "--cores-per-node", 1, "--overcommit")
+        s.wait_for_nodes(2)
+        ledger = Ledger(os.path.join(s.base, "ledger"))
+        task = ledger.task()
+        task["command"] = "trap '' TERM; " + task["command"]  # it uses all of its notice
+        submitted = s.submit(job(task))
+        wait_until(ledger.lines, what="the first line")
+        (node,) = s.task(submitted, "one")["nodes"]
+        agent = s.agent(node)
+        os.kill(agent, signal.SIGSTOP)  # so that it is not back when the node is evicted
+        s.kill_service()
+        s.up()
+        s.ok("node", "evict", node, "--notice", "5s", "--reason", "the rack is needed")
+        evicted_at = time.time()
+        os.kill(agent, signal.SIGCONT)
+        notice = wait_until(lambda: glob.glob(f"{s.data}/workspaces/*/jobs/{submitted}/*/eviction"), what="the notice")[0]
+        with open(notice) as file:
+            self.assertIn("the rack is needed", file.read())
+        self.wait_for_attempt(s, ledger, submitted, 2)
+        self.assertLessEqual(ledger.overlap(), 0)
+        last = max(when for when, attempt, _ in ledger.lines() if attempt == 1)
+        self.assertGreater(last, evicted_at + 3, "it had its notice")
 
 
 class FullDisk(LeaseCase):
