@@ -17,6 +17,7 @@
 #include "agent/core.h"
 #include "agent/duty_runner.h"
 #include "agent/file_server.h"
+#include "agent/folder_remover.h"
 #include "agent/keeper_link.h"
 #include "agent/machine.h"
 #include "agent/machine_use.h"
@@ -67,9 +68,9 @@ class Agent {
         headers_{{"Authorization", "Bearer " + options_.token}, {node_key_header, node_key}},
         name_(node.name),
         context_{"",         base_environment(),
-               node.total, own_program(),
-               false,      [this](const std::string& root) { return can_view(root); },
-               false,      name_},
+                 node.total, own_program(),
+                 false,      [this](const std::string& root) { return can_view(root); },
+                 false,      name_},
         core_(std::move(node)),
         random_(random_seed()),
         keeper_(loop_, {options_.folder, options_.keeper_command},
@@ -82,6 +83,7 @@ class Agent {
                  .act = [this] { act(); }}),
         seen_(options_.folder + "/service.seen"),
         preparer_(loop_, worker_, context_, name_, [this](Prepared result) { staged(std::move(result)); }),
+        folders_(loop_, [this](const std::string& folder) { core_.removed(folder); }),
         worker_(staging_queue_max) {}
 
   int run() {
@@ -412,6 +414,8 @@ class Agent {
     if (!posted) log::error("node.files_not_written", {{"why", "too many attempts wait for their code"}});
   }
 
+  void carry_out(effect::RemoveFolder& remove) { folders_.remove(context_.data, remove.folder); }
+
   void carry_out(effect::Release& release) {
     preparer_.release(release.key);
     duties_.release(release.key);
@@ -422,8 +426,8 @@ class Agent {
       if (!process.problem.empty()) return not_started(start.order, process.problem, true);
     keeper::StartRequest message = to_keeper(start.order, context_);
     if (auto recorded = duties_.start(start.order, message); !recorded)
-      return not_started(
-          start.order, "what is to be done after it cannot be recorded: " + recorded.error().what, false);
+      return not_started(start.order,
+                         "what is to be done after it cannot be recorded: " + recorded.error().what, false);
     output_times_.ordered(message);
     keeper_.send(std::move(message));
   }
@@ -505,6 +509,7 @@ class Agent {
   std::shared_ptr<net::Loop::Timer> quit_timer_;
   SeenTurn seen_;
   Preparer preparer_;
+  FolderRemover folders_;
   Worker worker_;  // last, so that it ends first
 };
 

@@ -54,6 +54,9 @@ struct Release {  // what was found and laid out for an attempt that will not be
 struct WriteFiles {  // of an attempt that runs
   FilesOrder order;
 };
+struct RemoveFolder {  // of a job that was deleted; then call removed()
+  std::string folder;
+};
 struct Start {  // hand the whole attempt to the keeper, as one message: all its processes or none
   StartOrder order;
 };
@@ -71,9 +74,9 @@ struct Quit {          // the agent ends
                        // keeper and its processes alone. Empty: as ordered; the keeper quits too, exit 0.
 };
 }  // namespace effect
-using Effect =
-    std::variant<effect::Send, effect::CloseSession, effect::Stage, effect::Release, effect::WriteFiles,
-                 effect::Start, effect::Stop, effect::RenewLease, effect::Forget, effect::Quit>;
+using Effect = std::variant<effect::Send, effect::CloseSession, effect::Stage, effect::Release,
+                            effect::WriteFiles, effect::RemoveFolder, effect::Start, effect::Stop,
+                            effect::RenewLease, effect::Forget, effect::Quit>;
 
 class AgentCore {
  public:
@@ -127,6 +130,7 @@ class AgentCore {
 
   // Said with the next heartbeat.
   void used(const MachineUse& use) { report_.use = use; }
+  void removed(const std::string& folder) { report_.removed.push_back(folder); }
 
   // Heartbeats sent and missed. Call at wake_at() or later; calling early is harmless.
   void tick(TimePoint now);

@@ -53,6 +53,7 @@ void AgentCore::apply(Orders orders, TimePoint now) {
     if (const auto known = attempts_.find(order.key); known != attempts_.end() && !known->second.is_over())
       effects_.emplace_back(effect::WriteFiles{std::move(order)});
   for (const StopOrder& order : orders.stop) stop(order, now);
+  for (std::string& folder : orders.remove) effects_.emplace_back(effect::RemoveFolder{std::move(folder)});
   if (orders.quit) quitting_ = true;
 }
 

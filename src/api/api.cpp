@@ -5,8 +5,8 @@
 
 #include <charconv>
 
-#include "api/folder_removal.h"
 #include "api/secrets.h"
+#include "base/folder_removal.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "control/find_job.h"

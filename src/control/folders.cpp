@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "control/catalog.h"
+#include "control/nodes.h"
 #include "control/permit.h"
 #include "domain/layout.h"
 
@@ -137,6 +138,48 @@ void remove_files(Turn& turn, const std::string& folder) {
 
 void on_files_removed(Turn& turn, const std::string& folder) {
   if (turn.state.removals.erase(folder) > 0) turn.effects.changes.removals_done.push_back(folder);
+}
+
+// So many at once; the others when these are done.
+static void order_removal(Turn& turn, Node& node, const std::string& folder) {
+  constexpr std::size_t removals_at_once = 1'000;
+  if (!node.session || node.removals_ordered == removals_at_once) return;
+  orders_to(turn, node).remove.push_back(folder);
+  ++node.removals_ordered;
+}
+
+static void order_removals(Turn& turn, Node& node) {
+  if (const auto found = turn.state.node_removals.find(node.record.id);
+      found != turn.state.node_removals.end())
+    for (const std::string& folder : found->second) order_removal(turn, node, folder);
+}
+
+void remove_on_nodes(Turn& turn, const std::string& workspace, const std::string& folder) {
+  for (auto& [id, node] : turn.state.nodes) {
+    if (node.record.workspace != workspace || node.record.local || node.record.shares_storage) continue;
+    if (!turn.state.node_removals[id].insert(folder).second) continue;
+    turn.effects.changes.node_removals.emplace_back(id, folder);
+    order_removal(turn, node, folder);
+  }
+}
+
+void settle_removals(Turn& turn, Node& node) {
+  node.removals_ordered = 0;
+  if (node.record.shares_storage) {  // it does now: what it had of its own is out of reach
+    if (auto mine = turn.state.node_removals.extract(node.record.id))
+      for (const std::string& folder : mine.mapped())
+        turn.effects.changes.node_removals_done.emplace_back(node.record.id, folder);
+    return;
+  }
+  order_removals(turn, node);
+}
+
+void on_removed_on_node(Turn& turn, Node& node, const std::string& folder) {
+  const auto found = turn.state.node_removals.find(node.record.id);
+  if (found == turn.state.node_removals.end() || found->second.erase(folder) == 0) return;
+  turn.effects.changes.node_removals_done.emplace_back(node.record.id, folder);
+  if (found->second.empty()) turn.state.node_removals.erase(found);
+  if (node.removals_ordered > 0 && --node.removals_ordered == 0) order_removals(turn, node);
 }
 
 }  // namespace slipway::control

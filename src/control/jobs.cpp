@@ -437,6 +437,7 @@ Result<void> remove_job(Turn& turn, const Caller& caller, const JobRecord& recor
   record_event_in(turn, caller.workspace, "job.deleted",
                   fmt::format("{} deleted {} ({})", caller.name, to_string(id), record.name), {}, {});
   remove_files(turn, job_folder(caller.workspace, id));
+  remove_on_nodes(turn, caller.workspace, job_folder(caller.workspace, id));
   turn.effects.outputs.sources_changed = true;
   return {};
 }

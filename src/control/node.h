@@ -23,6 +23,7 @@ struct Node {
   bool missed_heartbeats = false;  // it gets no new work until it is heard again
   TimePoint sent_at{};
   std::uint64_t received = 0;
+  std::size_t removals_ordered = 0;  // in this session, and not yet said to be done
   std::uint64_t sent = 0;
   Resources used;
   std::set<std::uint32_t> gpus_free;

@@ -5,6 +5,7 @@
 
 #include "control/accounting.h"
 #include "control/attempts.h"
+#include "control/catalog.h"
 #include "control/elastic.h"
 #include "control/evict.h"
 #include "control/gpus.h"
@@ -60,8 +61,8 @@ static bool knows_more(Turn& turn, const Hello& hello) {
   if (seen.service.empty() || seen.service != saved.service || turn.state.turns.has(seen, saved) ||
       seen.proof != turn_proof(turn.state.turns.key, seen))
     return false;
-  turn.effects.store_problem =
   turn.effects.turn_lost = seen.number;
+  turn.effects.store_problem =
       Error{ErrorCode::conflict,
             fmt::format("turns are lost: node {} has seen turn {}, and the database, which ends with turn "
                         "{}, does not have {}",
@@ -73,13 +74,13 @@ static bool knows_more(Turn& turn, const Hello& hello) {
   return true;
 }
 
-void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& hello,
 // A folder that was copied to another machine has the instance of the first; its boot tells them apart.
 static bool is_same_agent(const NodeRecord& node, const Hello& hello) {
   return node.instance == hello.instance &&
          (node.boot == hello.boot || node.boot.empty() || hello.boot.empty());
 }
 
+void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& hello,
               const Credential& credential) {
   if (turn.state.sessions.contains(session)) return;  // repeated: what it says is old by now
   if (knows_more(turn, hello)) return;
@@ -164,8 +165,8 @@ static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hell
   node.cleaning.clear();
   cancel_joins(turn, node);
   node.record.instance = hello.instance;
-  if (node.record.local && node.record.address != hello.address) {
   node.record.boot = hello.boot;
+  if (node.record.local && node.record.address != hello.address) {
     turn.state.addresses.erase(node.record.address);
     turn.state.addresses.insert(hello.address);
   }
@@ -189,6 +190,7 @@ static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hell
   reconcile(turn, node, hello, same_instance);
   interrupt_without_gpus(turn, node, {});  // gangs of which only a part has ended
   settle_start_task(turn, node, hello);
+  settle_removals(turn, node);
   if (!std::exchange(node.has_joined, true)) --turn.state.pool_of(node).coming;
   if (was_away) remember(turn.state.pool_of(node), fmt::format("{} joined", node.record.name));
   if (was_away)
@@ -389,6 +391,7 @@ void on_report(Turn& turn, SessionId session, const Report& report) {
           .forget.push_back(ended.key);  // a late report of an attempt that is over: nothing follows from it
     }
   }
+  for (const std::string& folder : report.removed) on_removed_on_node(turn, node, folder);
   remove_node_if_empty(turn, id);
 }
 

@@ -114,6 +114,7 @@ static void forget_node(Turn& turn, NodeId id) {
     turn.effects.outputs.local_nodes_changed = true;
   }
   if (record.start.attempt > 0) remove_files(turn, node_folder(record.workspace, record.name, id));
+  turn.state.node_removals.erase(id);
   turn.effects.changes.nodes_removed.push_back(id);
   turn.effects.dirty_nodes.erase(id);
   turn.state.nodes.erase(id);

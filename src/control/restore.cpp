@@ -46,6 +46,7 @@ void restore(Turn& turn, Loaded loaded) {
     turn.effects.outputs.folders_removed.push_back(folder);
     turn.state.removals.insert(std::move(folder));
   }
+  for (auto& [node, folder] : loaded.node_removals) turn.state.node_removals[node].insert(std::move(folder));
   for (PoolRecord& record : loaded.pools) {
     const std::string key = record.workspace + "/" + record.name;
     record.resize.since = std::min(record.resize.since, turn.now);  // the clock may have been set back

@@ -18,6 +18,17 @@ std::string job_folder(std::string_view workspace, JobId job) {
   return fmt::format("{}/jobs/{}", workspace_folder(workspace), to_string(job));
 }
 
+bool is_job_folder(std::string_view folder) {
+  constexpr std::string_view before = "workspaces/", within = "/jobs/";
+  if (!folder.starts_with(before)) return false;
+  folder.remove_prefix(before.size());
+  const std::size_t end = folder.find('/');
+  const std::string_view workspace = folder.substr(0, end);
+  if (end == std::string_view::npos || !validate_name("workspace", workspace)) return false;
+  folder.remove_prefix(end);
+  return folder.starts_with(within) && parse_job_id(folder.substr(within.size())).has_value();
+}
+
 std::string attempt_folder(std::string_view workspace, JobId job, std::string_view task_name,
                            std::uint32_t attempt) {
   return fmt::format("{}/{}.{}", job_folder(workspace, job), task_name, attempt);

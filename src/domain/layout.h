@@ -13,6 +13,7 @@ std::string workspace_folder(std::string_view workspace);  // all of these lie b
 // The workspace's folder that a path lies below; empty for other paths.
 std::string_view workspace_of(std::string_view path);
 std::string job_folder(std::string_view workspace, JobId job);
+bool is_job_folder(std::string_view folder);  // that of some job, and nothing else
 // sweep[7].2 is the second attempt of sweep[7]. One folder, not two: making them is much of what a short task
 // costs.
 std::string attempt_folder(std::string_view workspace, JobId job, std::string_view task_name,

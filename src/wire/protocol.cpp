@@ -469,6 +469,8 @@ std::string text_of(const Report& value) {
     put_list(out, "silent", value.stalled, [&](const auto& one) {
       fmt::format_to(Out(out), R"(["{}",{}])", to_string(one.first), one.second);
     });
+  if (!value.removed.empty())
+    put_list(out, "removed", value.removed, [&](const std::string& one) { out += wire::quote(one); });
   return out + "}";
 }
 Report report_from(const Json& json) {
@@ -487,6 +489,7 @@ Report report_from(const Json& json) {
   if (json.contains("silent"))
     for (const Json& item : json.at("silent"))
       value.stalled.emplace_back(key_at(item.at(0)), item.at(1).get<bool>());
+  if (json.contains("removed")) value.removed = json.at("removed").get<std::vector<std::string>>();
   return value;
 }
 
@@ -504,10 +507,10 @@ std::string text_of(const Orders& value) {
   std::string out = fmt::format(R"({{"type":"orders","number":{},"received":{},"turn":{},"quit":{})",
                                 value.number, value.received, value.turn, value.quit);
   put_field(out, "turn_proof", value.turn_proof);
+  put_field(out, "turn_run", value.turn_run);
   if (!value.prepare.empty())
     put_list(out, "prepare", value.prepare, [&](const PrepareOrder& prepare) { put(out, prepare); });
   if (!value.files.empty())
-  put_field(out, "turn_run", value.turn_run);
     put_list(out, "files", value.files, [&](const FilesOrder& order) {
       fmt::format_to(Out(out), R"({{"key":"{}")", to_string(order.key));
       put_field(out, "folder", order.folder);
@@ -525,6 +528,8 @@ std::string text_of(const Orders& value) {
   });
   put_list(out, "forget", value.forget,
            [&](const WorkKey& key) { fmt::format_to(Out(out), "\"{}\"", to_string(key)); });
+  if (!value.remove.empty())
+    put_list(out, "remove", value.remove, [&](const std::string& one) { out += wire::quote(one); });
   return out + "}";
 }
 Orders orders_from(const Json& json) {
@@ -545,6 +550,8 @@ Orders orders_from(const Json& json) {
   if (json.contains("received")) value.received = wire::integer<std::uint64_t>(json.at("received"));
   if (json.contains("turn")) value.turn = wire::integer<std::uint64_t>(json.at("turn"));
   value.turn_proof = json.value("turn_proof", "");
+  value.turn_run = json.value("turn_run", "");
+  if (json.contains("remove")) value.remove = json.at("remove").get<std::vector<std::string>>();
   return value;
 }
 

@@ -239,7 +239,9 @@ TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
   hello.running = {{key, 1, 99, time}};
   hello.ended = {ended};
   hello.prepared = {{key, {31001, 31002}, "ab12", "disk full"}};
-  const Report report{9, {{key, 0, 12, time}}, {ended}, hello.prepared, {{key, true}}};
+  hello.seen = {"service", 12, "proof", "run"};
+  Report report{9, {{key, 0, 12, time}}, {ended}, hello.prepared, {{key, true}}};
+  report.removed = {"workspaces/default/jobs/job_1"};
   for (const FromAgent& message : {FromAgent(hello), FromAgent(report)})
     EXPECT_EQ(parse_from_agent(format(message)).value(), message);
   StartOrder start;
@@ -261,6 +263,10 @@ TEST(Protocol, EveryMessageSurvivesTheRoundTrip) {
   const PrepareOrder prepare{key, "folder", "abc", {"folder/wd-0"}, {{"hostfile", "x\n"}}, 3};
   Orders orders{
       4, {start}, {{key, Duration(5)}}, {key}, true, {prepare}, {{key, "folder", {{"hostfile", "y\n"}}}}};
+  orders.remove = {"workspaces/default/jobs/job_1", "a \"quote\""};
+  orders.turn = 12;
+  orders.turn_run = "run";
+  orders.turn_proof = "proof";
   for (const ToAgent& message : {ToAgent(Welcome{NodeId{3}, Duration(1), Duration(2)}),
                                  ToAgent(Refused{"why", true}), ToAgent(orders)})
     EXPECT_EQ(parse_to_agent(format(message)).value(), message);

@@ -1,12 +1,15 @@
 """Folders with very many files: listed page by page, deleted in steps that a kill does not stop."""
 
+import glob
 import os
+import signal
 import sqlite3
 import threading
 import time
 import unittest
 
 from harness import SlipwayCase, job, shell, wait_until
+from ledger import FarNode, own_storage
 
 MANY = "import os\nfor i in range(%d): os.close(os.open('f%%d' %% i, os.O_CREAT | os.O_WRONLY))\n"
 
@@ -60,6 +63,31 @@ class LargeFolders(SlipwayCase):
         wait_until(lambda: not os.path.exists(folder), 240, what="the folder is gone")
         again = s.submit(job(shell("a", "echo next")))
         self.assertEqual(s.wait_for(again)["state"], "succeeded")
+
+    def test_a_delete_reaches_nodes_with_storage_of_their_own(self):
+        s = self.service()
+        s.ok("pool", "create", "far", "--provisioner", "none")
+        nodes = {name: FarNode(s, name, prefix=own_storage(self, s)) for name in ("n1", "n2")}
+        for node in nodes.values():
+            self.addCleanup(node.stop)
+        s.wait_for_nodes(2, "far")
+        submitted = s.submit({**job(shell("a", "echo x", nodes=2)), "pool": "far"})
+        self.assertEqual(s.wait_for(submitted)["state"], "succeeded")
+
+        def folders():
+            return [name for name, node in nodes.items()
+                    if glob.glob(f"{node.folder}/**/jobs/{submitted}", recursive=True)]
+
+        self.assertEqual(sorted(folders()), ["n1", "n2"])
+        agent = nodes["n2"].agent()
+        os.kill(agent, signal.SIGSTOP)  # it is away when the job is deleted, and until the service was started anew
+        s.ok("job", "delete", submitted, "--yes")
+        wait_until(lambda: folders() == ["n2"], what="it is gone on the node that is there")
+        s.listen = f"127.0.0.1:{s.port}"
+        s.kill_service()
+        s.up()
+        os.kill(agent, signal.SIGCONT)
+        wait_until(lambda: folders() == [], what="it is gone on the other as well")
 
     def test_rows_of_a_large_job_go_in_steps(self):
         s = self.service()

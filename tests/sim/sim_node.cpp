@@ -352,6 +352,8 @@ void SimNode::carry_out(TimePoint now) {
       } else if (auto* forget = std::get_if<agent::effect::Forget>(&effect)) {
         for (const WorkKey& key : forget->keys)
           std::erase_if(ended_, [&](const auto& entry) { return entry.first.first == key; });
+      } else if (const auto* remove = std::get_if<agent::effect::RemoveFolder>(&effect)) {
+        agent_->removed(remove->folder);
       } else if (std::holds_alternative<agent::effect::Quit>(effect)) {
         quit_ = true;
       }

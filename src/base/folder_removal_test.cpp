@@ -1,4 +1,4 @@
-#include "api/folder_removal.h"
+#include "base/folder_removal.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace slipway::api {
+namespace slipway {
 namespace {
 
 namespace fs = std::filesystem;
@@ -87,4 +87,4 @@ TEST_F(FolderRemoval, OnlyEmptyFoldersOfOneLevelGo) {
 }
 
 }  // namespace
-}  // namespace slipway::api
+}  // namespace slipway

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace slipway::api {
+namespace slipway {
 
 // Removes up to `entries_max` entries; true: something is left. A folder that is not there is nothing left.
 Result<bool> remove_some(const std::string& folder, std::size_t entries_max);
@@ -14,4 +14,4 @@ Result<bool> remove_some(const std::string& folder, std::size_t entries_max);
 // Removes the folder and those right in it, as far as they are empty.
 void remove_empty_folders(const std::string& folder);
 
-}  // namespace slipway::api
+}  // namespace slipway

@@ -1,4 +1,4 @@
-#include "api/folder_removal.h"
+#include "base/folder_removal.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/random.h"
 
-namespace slipway::api {
+namespace slipway {
 namespace {
 
 class Step {
@@ -110,4 +110,4 @@ void remove_empty_folders(const std::string& folder) {
   ::rmdir(folder.c_str());
 }
 
-}  // namespace slipway::api
+}  // namespace slipway
