@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -35,9 +36,11 @@ class Folders:
 class Connection:
     """One keep-alive connection. A request is one send, so that the measured time is the service's."""
 
-    def __init__(self, port, token):
+    def __init__(self, port, token, tls=None):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=120)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket)
         self.token = token
         self.buffer = b""
 
@@ -51,6 +54,9 @@ class Connection:
 
     def exchange(self, request):
         self.socket.sendall(request)
+        return self.answer()
+
+    def answer(self):
         while b"\r\n\r\n" not in self.buffer:
             self._receive()
         head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
@@ -79,9 +85,10 @@ class Connection:
 class Service:
     """with Service(binary, folder) as service: ..."""
 
-    def __init__(self, binary, folder):
+    def __init__(self, binary, folder, tls=False):
         self.binary = binary
         self.data = os.path.join(folder, "data")
+        self.with_tls = tls
 
     def __enter__(self):
         self.up()
@@ -93,15 +100,20 @@ class Service:
     def up(self):
         """Seconds from calling `slipway up --detach` until it returned, which it does when it serves."""
         begin = time.monotonic()
-        self.command("up", "--listen", "127.0.0.1:0", "--detach")
+        self.command("up", "--listen", "127.0.0.1:0", "--detach", *(["--tls"] if self.with_tls else []))
         took = time.monotonic() - begin
         with open(os.path.join(self.data, "service.json")) as file:
             about = json.load(file)
         with open(os.path.join(self.data, "token")) as file:
-            token = file.read().strip()
+            self.token = file.read().strip()
         self.pid = about["pid"]
-        self.port = int(about["url"].rsplit(":", 1)[1])
-        self.api = Connection(self.port, token)
+        self.url = about["url"]
+        self.port = int(self.url.split("#")[0].rsplit(":", 1)[1])
+        self.tls = None
+        if self.with_tls:  # as clients do that pin the authority
+            self.tls = ssl.create_default_context(cafile=os.path.join(self.data, "tls", "ca.crt"))
+            self.tls.check_hostname = False
+        self.api = Connection(self.port, self.token, self.tls)
         return took
 
     def down(self):
