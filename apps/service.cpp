@@ -104,7 +104,8 @@ class ServiceEffects final : public control::OutputHandler {
     auto nodes = changed ? controller.local_nodes() : std::vector<NodeRecord>();
     if (outputs.checks_nodes) loop_.post([this] { read_what_waits(); });
     if (!changed && outputs.messages.empty() && outputs.closed.empty() && outputs.events.empty() &&
-        outputs.folders_removed.empty() && outputs.agents_stuck.empty())
+        outputs.tokens.empty() && outputs.tokens_removed.empty() && outputs.folders_removed.empty() &&
+        outputs.agents_stuck.empty())
       return;
     loop_.post([this, changed, nodes = std::move(nodes),
                 outputs = std::make_shared<control::Outputs>(std::move(outputs))] {
@@ -256,8 +257,9 @@ class Service {
     control::Changes changes;
     const TokenRecord admin{"", "admin", "default", Role::admin, "", clock_.now()};
     const TokenRecord joining{"", "local-nodes", "default", Role::node, "", clock_.now()};
-    if (auto made = ensure_token(data_ + "/token", admin, tokens_, changes.tokens); !made)
-      return fail(made.error());
+    auto own_admin = ensure_token(data_ + "/token", admin, tokens_, changes.tokens);
+    if (!own_admin) return fail(own_admin.error());
+    own_admin_hash_ = *own_admin;
     auto own_agents = ensure_token(data_ + "/node-token", joining, tokens_, changes.tokens);
     if (!own_agents) return fail(own_agents.error());
     local_nodes_hash_ = *own_agents;
@@ -344,6 +346,7 @@ class Service {
     api_options.datastore_roots = options_.datastore_roots;
     api_options.trust_members = options_.trust_members || !settings.run_as.is_empty();
     api_options.local_nodes_hash = local_nodes_hash_;
+    api_options.own_admin_hash = own_admin_hash_;
     api_options.audit = audit_;
     api_options.audit_reads = options_.audit_reads;
     api_options.mask_secrets = options_.mask_secrets;
@@ -419,7 +422,7 @@ class Service {
 
   cli::UpOptions options_;
   SystemClock clock_;
-  std::string data_, host_, url_, nonce_, local_nodes_hash_;
+  std::string data_, host_, url_, nonce_, local_nodes_hash_, own_admin_hash_;
   std::string degraded_;  // why nothing can be saved at the start; empty: it can
   std::optional<FileLock> lock_;
   std::vector<TokenRecord> tokens_;

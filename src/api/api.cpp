@@ -17,6 +17,7 @@ namespace slipway::api {
 namespace {
 
 constexpr std::uint64_t body_max = 1u << 20;         // parsed on the network's thread
+constexpr std::uint64_t login_body_max = 16u << 10;  // of somebody who is not known yet
 constexpr std::uint64_t large_body_max = 16u << 20;  // parsed on a worker
 constexpr std::size_t removed_at_once = 1'000;  // files of a deleted folder, between other work for the disk
 constexpr std::uint64_t upload_max = std::uint64_t{1} << 42;  // 4 TiB; the disk is full before
@@ -24,6 +25,8 @@ constexpr std::uint64_t upload_max = std::uint64_t{1} << 42;  // 4 TiB; the disk
 bool is_upload(const net::Request& head) {
   return head.method == "PUT" && head.path.starts_with("/v1/datastores/") && head.path.ends_with("/content");
 }
+
+bool is_login(const net::Request& head) { return head.method == "POST" && head.path == "/v1/login"; }
 
 bool is_parsed_on_worker(const net::Request& head) {
   return head.method == "POST" && (head.path == "/v1/jobs" || head.path == "/v1/blobs/missing");
@@ -55,8 +58,11 @@ Error denied(const control::Caller& caller, const Access& access) {
           fmt::format("{} may", who_may(access))};
 }
 
-net::Response problem_with(int status, const Error& error) {
-  return {status, {{"Content-Type", "application/problem+json"}}, wire::format_problem(status, error) + "\n"};
+Error denied_to_pool(const control::Caller& caller) {
+  return {ErrorCode::denied,
+          fmt::format("this token of {} is for the jobs of pool {}: it changes nothing else", caller.name,
+                      caller.pool),
+          "use a token without a pool"};
 }
 
 net::Response unauthorized() {
@@ -97,6 +103,9 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
   add_sharing_routes();
   add_token_routes();
   add_secret_routes();
+  add_login_routes();
+  add_user_routes();
+  add_workspace_routes();
   add_pool_routes();
   add_node_routes();
   add_job_routes();
@@ -114,7 +123,9 @@ const TokenRecord* Api::identify(const net::Request& request) const {
     if (const TokenRecord* token = tokens_.find_secret(*key); token && !token->node.empty()) return token;
   const auto header = request.header("Authorization");
   if (!header || !header->starts_with("Bearer ")) return nullptr;
-  return tokens_.find_secret(header->substr(7));
+  const TokenRecord* token = tokens_.find_secret(header->substr(7));
+  // The control thread drops it with the turn that is due now.
+  return token && token->expires_at && *token->expires_at <= clock_.now() ? nullptr : token;
 }
 
 Result<void> Api::may_let_in(const control::Caller& caller, const std::string& workspace,
@@ -177,7 +188,7 @@ Api::Admission Api::admit(const net::Request& head) const {
   }
   admission.is_open = access && access->is_open();
   if (const TokenRecord* token = identify(head)) {
-    admission.caller = {token->name, token->workspace, token->role};
+    admission.caller = {token->holder(), token->workspace, lowered(token->role, token->scope), token->pool};
     admission.token = token->id;
   }
   if (!admission.caller && !admission.is_open)
@@ -187,6 +198,9 @@ Api::Admission Api::admit(const net::Request& head) const {
   else if (admission.caller && !access->allows(admission.caller->role, admission.caller->workspace))
     admission.refusal = admission.compat ? admission.compat->denied(denied(*admission.caller, *access))
                                          : problem(denied(*admission.caller, *access));
+  else if (admission.caller && !admission.caller->pool.empty() && !access->allows_token_of_pool())
+    admission.refusal = admission.compat ? admission.compat->denied(denied_to_pool(*admission.caller))
+                                         : problem(denied_to_pool(*admission.caller));
   return admission;
 }
 
@@ -197,10 +211,15 @@ net::BodyPolicy Api::policy(const net::Request& head) {
   if (admission.refusal) {
     unauthorized_ += admission.caller ? 0 : 1;
     audit_refusal(head, admission);
+    if (!admission.caller)
+      if (auto wait = refuse_guess(head)) admission.refusal = std::move(wait);
     policy.refuse = std::move(admission.refusal);
     return policy;
   }
-  policy.size_max = admission.is_open ? 0 : is_parsed_on_worker(head) ? large_body_max : body_max;
+  policy.size_max = is_login(head)              ? login_body_max
+                    : admission.is_open         ? 0
+                    : is_parsed_on_worker(head) ? large_body_max
+                                                : body_max;
   if (head.method == "PUT" && head.path.starts_with("/v1/blobs/")) {
     policy.size_max = snapshot_size_max;
     policy.spool_folder = blobs_.spool_folder();
@@ -240,6 +259,7 @@ void Api::dispatch(Call call, Admission admission) {
   if (admission.caller) {
     ++requests_;
     call.exchange().opened_with(admission.token);
+    note_use(admission.token);
     call.caller = std::move(*admission.caller);
   }
   if (admission.compat) return admission.compat->handle(call);

@@ -16,6 +16,7 @@
 #include "api/compat_api.h"
 #include "api/events.h"
 #include "api/exposed_folders.h"
+#include "api/failed_sign_ins.h"
 #include "api/file_source.h"
 #include "api/folder_workers.h"
 #include "api/node_sessions.h"
@@ -31,6 +32,7 @@
 #include "domain/records.h"
 #include "net/server.h"
 #include "net/tail.h"
+#include "wire/users.h"
 
 namespace slipway::api {
 
@@ -52,6 +54,7 @@ struct ApiOptions {
   bool audit_reads = false;           // what was read, too
   bool mask_secrets = false;          // in the output of processes, where it is read
   std::string local_nodes_hash{};  // SHA-256 of the token of this service's agents, who join every workspace
+  std::string own_admin_hash{};    // and of the one in the data folder
 };
 
 class Api {
@@ -100,6 +103,9 @@ class Api {
   void add_service_routes();
   void add_sharing_routes();
   void add_token_routes();
+  void add_login_routes();
+  void add_user_routes();  // (user_routes.cpp)
+  void add_workspace_routes();
   void add_file_routes();
   void add_datastore_routes();  // (datastore_routes.cpp)
   void add_datastore_file_routes();
@@ -107,7 +113,19 @@ class Api {
   // `work` runs on the worker and gives what is to be done on the network's thread.
   void with_files(const Call& call, std::function<std::function<void()>(const StoredFiles&)> work);
 
-  // The token a request shows; of an agent with a key of its own: that key.
+  // (login_routes.cpp)
+  void sign_in(const Call& call, const wire::LoginRequest& request);
+  Result<control::SignIn> check_sign_in(const wire::LoginRequest& request, const UserRecord& known) const;
+  void finish_sign_in(const Call& call, const Result<control::SignIn>& checked);
+  // Who shows tokens that nobody has is told to wait, after a few.
+  std::optional<net::Response> refuse_guess(const net::Request& head);
+  void add_user(const Call& call, const wire::UserRequest& request, const std::string& password);
+
+  // Its token was used: kept at most a minute before it is saved.
+  void note_use(const std::string& token);
+  void save_token_use();
+
+  // The token a request shows, unless it has expired; of an agent with a key of its own: that key.
   const TokenRecord* identify(const net::Request& request) const;
   bool is_own_agent(const Call& call) const;
   // Whether somebody who can run jobs may be let in beside the caller.
@@ -256,11 +274,15 @@ class Api {
   OutputMask output_mask_;
   net::FileWatcher watcher_;
   TokenTable tokens_;
+  std::shared_ptr<net::Loop::Timer> saving_token_use_;
+  FailedSignIns failed_sign_ins_;
+  std::size_t signing_in_ = 0;
   std::uint64_t requests_ = 0;
   std::uint64_t unauthorized_ = 0;
   mutable std::size_t unauthorized_audited_ = 0;  // of the audit log, since then
   mutable TimePoint audited_since_{};
   FolderWorkers folders_;  // of datastores
+  Worker passwords_;       // one at a time: each takes 19 MiB
   Worker parser_;          // these last: their work may use everything above
   Worker worker_;
   Worker disk_reads_;  // lists of folders, tails of logs: none of them waits for what is deleted or copied

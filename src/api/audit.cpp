@@ -38,7 +38,9 @@ bool Api::is_audited(const Admission& admission) const {
     const bool is_denied = admission.refusal->status == 401 || admission.refusal->status == 403;
     return is_denied && (admission.caller || !is_unauthorized_flood());
   }
-  if (!admission.access || admission.is_open) return false;
+  if (!admission.access) return false;
+  // Of the open paths only sign-ins, and of these no more than of other requests without a token.
+  if (admission.is_open) return admission.access->object() == Object::login && !is_unauthorized_flood();
   if (is_read) return options_.audit_reads;
   if (admission.access->object() == Object::source)
     return false;  // contents of code, before a job is made of it

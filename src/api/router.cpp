@@ -80,10 +80,13 @@ int status_of(ErrorCode code) {
   return 500;
 }
 
+net::Response problem_with(int status, const Error& error) {
+  return {status, {{"Content-Type", "application/problem+json"}}, wire::format_problem(status, error) + "\n"};
+}
+
 net::Response problem(const Error& error) {
   const int status = status_of(error.code);
-  net::Response response{
-      status, {{"Content-Type", "application/problem+json"}}, wire::format_problem(status, error) + "\n"};
+  net::Response response = problem_with(status, error);
   if (error.code == ErrorCode::unavailable) response.headers.emplace_back("Retry-After", "1");
   return response;
 }

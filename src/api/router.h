@@ -69,6 +69,7 @@ class Router {
 
 net::Response json(int status, std::string body);
 net::Response problem(const Error& error);
+net::Response problem_with(int status, const Error& error);  // another status than that of its code
 int status_of(ErrorCode code);
 
 }  // namespace slipway::api

@@ -3,7 +3,7 @@
 
 #include "api/api.h"
 #include "api/list.h"
-#include "base/random.h"
+#include "base/log.h"
 #include "base/sha256.h"
 #include "domain/job.h"
 #include "wire/records.h"
@@ -32,20 +32,33 @@ void Api::add_token_routes() {
                                 fmt::format("an admin of workspace {} cannot make tokens for {}",
                                             call.caller.workspace, request->workspace),
                                 "ask an admin of workspace default"}));
-    if (auto may = may_let_in(call.caller, request->workspace, request->name, request->role); !may)
+    if (auto may =
+            may_let_in(call.caller, request->workspace, request->user.empty() ? request->name : request->user,
+                       lowered(request->role, request->scope));
+        !may)
       return call.send(problem(may.error()));
-    // Known once, here; only its hash is kept.
-    const std::string secret = "slipway_" + random_hex(24);
-    TokenRecord token{"token_" + random_hex(4), request->name, request->workspace, request->role,
-                      sha256_hex(secret),       clock_.now(),  call.caller.name};
+    const NewSecret made = make_secret();
+    TokenRecord token{made.id,   request->name, request->workspace, request->role,
+                      made.hash, clock_.now(),  call.caller.name};
     token.uses_left = request->uses;
+    token.scope = request->scope;
+    token.pool = request->pool;
+    token.user = request->user;
+    if (request->expires_in) token.expires_at = token.created_at + *request->expires_in;
+    change<TokenRecord>(
+        call, [token](Controller& c) { return c.add_token(token); },
+        [secret = made.secret](const TokenRecord& token) { return json(201, wire::format(token, secret)); });
+  });
+  router_.add("POST", "/v1/tokens/{token}/rotate", {Object::token, Verb::update}, [this](const Call& call) {
+    auto expires_in = wire::parse_rotate_request(call.request().body);
+    if (!expires_in) return call.send(problem(expires_in.error()));
+    const NewSecret made = make_secret();
+    const control::Rotation rotation{
+        made.id, made.hash, *expires_in, {options_.own_admin_hash, options_.local_nodes_hash}};
     change<TokenRecord>(
         call,
-        [token](Controller& c) -> Result<TokenRecord> {
-          c.add_token(token);
-          return token;
-        },
-        [secret](const TokenRecord& made) { return json(201, wire::format(made, secret)); });
+        [call, rotation](Controller& c) { return c.rotate_token(call.caller, call.part("token"), rotation); },
+        [secret = made.secret](const TokenRecord& token) { return json(201, wire::format(token, secret)); });
   });
   router_.add("DELETE", "/v1/tokens/{token}", {Object::token, Verb::remove}, [this](const Call& call) {
     change<bool>(
@@ -55,6 +68,36 @@ void Api::add_token_routes() {
         },
         [](bool) { return net::Response{204}; });
   });
+}
+
+std::optional<net::Response> Api::refuse_guess(const net::Request& head) {
+  const auto header = head.header("Authorization");
+  if (!header || !header->starts_with("Bearer ")) return std::nullopt;
+  const TimePoint now = clock_.now();
+  const std::string peer = peer_network(head.peer);
+  if (const Duration wait = failed_sign_ins_.wait(peer, now); wait > Duration(0))
+    return too_many_failures(wait);
+  failed_sign_ins_.begin(peer, now, sha256_hex(*header).substr(0, 16));
+  return std::nullopt;
+}
+
+// At most once a minute, so that reads cost no write each.
+void Api::note_use(const std::string& token) {
+  tokens_.use(token, clock_.now());
+  if (!saving_token_use_)
+    saving_token_use_ = loop_.after(std::chrono::minutes(1), [this] { save_token_use(); });
+}
+
+void Api::save_token_use() {
+  saving_token_use_.reset();
+  control_.change(
+      [used = tokens_.take_used()](Controller& c) {
+        c.note_token_use(used);
+        return [] {};
+      },
+      [](const Error& error) {
+        log::warning("token.last_use", {{"why", error.what}});
+      });
 }
 
 }  // namespace slipway::api

@@ -3,14 +3,31 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/random.h"
 #include "base/sha256.h"
 
 namespace slipway::api {
 
+NewSecret make_secret() {
+  const std::string secret = "slipway_" + random_hex(24);
+  return {"token_" + random_hex(4), secret, sha256_hex(secret)};
+}
+
 void TokenTable::put(const TokenRecord& token) {
+  std::optional<TimePoint> last_used = token.last_used_at;
+  if (const auto known = hashes_.find(token.id); known != hashes_.end())
+    last_used = std::max(last_used, tokens_.at(known->second).last_used_at);
   remove(token.id);
   hashes_[token.id] = token.hash;
   tokens_[token.hash] = token;
+  tokens_[token.hash].last_used_at = last_used;
+}
+
+void TokenTable::use(const std::string& id, TimePoint now) {
+  const auto known = hashes_.find(id);
+  if (known == hashes_.end()) return;
+  tokens_.at(known->second).last_used_at = now;
+  used_[id] = now;
 }
 
 void TokenTable::remove(const std::string& id) {

@@ -416,6 +416,30 @@ TEST(Tokens, SecretFileIsReadableByItsOwnerOnly) {
   EXPECT_EQ(service.run({"token", "create", "ana", "-o", "quiet"}).out, "s3cret\n");
 }
 
+TEST(Login, TheTokenIsForItsServiceOnlyUntilTheLogout) {
+  FakeService service, other;
+  const TemporaryFolder home;
+  home.write("password", "correct horse\n");
+  const auto run = [&](const FakeService& at, std::vector<std::string> words) {
+    words.insert(words.begin(), {"--service", at.url(), "--data", home.path("")});
+    return run_cli(words);
+  };
+  service.on("POST /v1/login", 201,
+             R"({"id":"t","token":"secret","user":"ana","role":"member","workspace":"ml"})");
+  const Ran signed_in = run(service, {"login", "--user", "ana", "--password-file", home.path("password")});
+  EXPECT_EQ(signed_in.code, 0) << signed_in.err;
+  EXPECT_NE(signed_in.err.find("as ana, member of workspace ml"), std::string::npos) << signed_in.err;
+  EXPECT_EQ(service.body_of("POST /v1/login"), R"({"user":"ana","password":"correct horse"})");
+  service.on("GET /v1/jobs", 200, R"({"items":[],"next":null})");
+  other.on("GET /v1/jobs", 200, R"({"items":[],"next":null})");
+  EXPECT_EQ(run(service, {"job", "list"}).code, 0);
+  EXPECT_NE(run(other, {"job", "list"}).err.find("no token was sent"), std::string::npos)
+      << "another service is told the token";
+  service.on("DELETE /v1/login", 204, "");
+  EXPECT_EQ(run(service, {"logout"}).code, 0);
+  EXPECT_NE(run(service, {"job", "list"}).err.find("slipway login --user"), std::string::npos);
+}
+
 TEST(Down, WaitsForTheProcessToEnd) {
   const pid_t process = ::fork();
   if (process == 0) {

@@ -30,7 +30,23 @@ void remove_on_nodes(Turn& turn, const std::string& workspace, const std::string
 void settle_removals(Turn& turn, Node& node);  // after its Hello
 void on_removed_on_node(Turn& turn, Node& node, const std::string& folder);
 void on_files_removed(Turn& turn, const std::string& folder);
-void add_token(Turn& turn, const TokenRecord& token);
-Result<void> revoke_token(Turn& turn, const Caller& caller, const std::string& id);
+Result<TokenRecord> add_token(Turn& turn, const TokenRecord& token);
+// By id, or by a name that only one has.
+Result<void> revoke_token(Turn& turn, const Caller& caller, const std::string& id_or_name);
+// Another one in its place, with this id and hash. Without `expires_in` it is good for as long as the old one
+// was when it was made.
+struct Rotation {
+  std::string id;
+  std::string hash;
+  std::optional<Duration> expires_in;
+  std::vector<std::string> in_files;  // hashes of tokens that the service reads from files: these stay
+};
+Result<TokenRecord> rotate_token(Turn& turn, const Caller& caller, const std::string& id_or_name,
+                                 const Rotation& rotation);
+// When tokens were last used; those that are gone are left out.
+void note_token_use(Turn& turn, const std::map<std::string, TimePoint>& last_used);
+// An expired token is dropped as a revoked one is.
+void watch_token_expiry(Turn& turn, const TokenRecord& token);
+void on_token_expiry(Turn& turn, const std::string& id);
 
 }  // namespace slipway::control

@@ -202,7 +202,7 @@ Result<void> Controller::remove_job(const Caller& caller, JobId id) {
   return control::remove_job(turn_, caller, **record);
 }
 
-// ── folders, datastores, secrets, tokens ──
+// ── folders, datastores, secrets, tokens, users ──
 
 FolderRecord Controller::put_folder(const Caller& caller, const std::string& path, Tags tags) {
   return control::put_folder(turn_, caller, path, std::move(tags));
@@ -238,9 +238,39 @@ Result<void> Controller::delete_secret(const Caller& caller, const SecretKey& ke
   return control::delete_secret(turn_, caller, key);
 }
 void Controller::files_removed(const std::string& folder) { on_files_removed(turn_, folder); }
-void Controller::add_token(const TokenRecord& token) { control::add_token(turn_, token); }
-Result<void> Controller::revoke_token(const Caller& caller, const std::string& id) {
-  return control::revoke_token(turn_, caller, id);
+Result<TokenRecord> Controller::add_token(const TokenRecord& token) {
+  return control::add_token(turn_, token);
+}
+Result<void> Controller::revoke_token(const Caller& caller, const std::string& id_or_name) {
+  return control::revoke_token(turn_, caller, id_or_name);
+}
+Result<TokenRecord> Controller::rotate_token(const Caller& caller, const std::string& id_or_name,
+                                             const Rotation& rotation) {
+  return control::rotate_token(turn_, caller, id_or_name, rotation);
+}
+Result<UserRecord> Controller::add_user(const Caller& caller, const UserRecord& user,
+                                        const std::optional<MemberRecord>& member) {
+  return control::add_user(turn_, caller, user, member);
+}
+Result<UserRecord> Controller::enable_user(const Caller& caller, const std::string& name, bool enabled) {
+  return control::enable_user(turn_, caller, name, enabled);
+}
+Result<void> Controller::remove_user(const Caller& caller, const std::string& name) {
+  return control::remove_user(turn_, caller, name);
+}
+Result<UserRecord> Controller::invite_user(const Caller& caller, const std::string& name,
+                                           const std::string& code_hash, Duration good_for) {
+  return control::invite_user(turn_, caller, name, code_hash, good_for);
+}
+Result<MemberRecord> Controller::put_member(const Caller& caller, const MemberRecord& member) {
+  return control::put_member(turn_, caller, member);
+}
+Result<void> Controller::remove_member(const Caller& caller, const std::string& workspace,
+                                       const std::string& user) {
+  return control::remove_member(turn_, caller, workspace, user);
+}
+void Controller::note_token_use(const std::map<std::string, TimePoint>& last_used) {
+  control::note_token_use(turn_, last_used);
 }
 
 }  // namespace slipway::control

@@ -9,6 +9,7 @@
 // No clock, no randomness, no threads, no I/O but the Store: the same inputs give the same outputs. One
 // thread owns it. What each method does is in the headers included below.
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@
 #include "control/state.h"
 #include "control/store.h"
 #include "control/turn.h"
+#include "control/users.h"
 
 namespace slipway::control {
 
@@ -115,8 +117,23 @@ class Controller {
                                              std::uint32_t limit);
 
   // -- tokens
-  void add_token(const TokenRecord& token);
-  Result<void> revoke_token(const Caller& caller, const std::string& id);
+  Result<TokenRecord> add_token(const TokenRecord& token);
+  Result<void> revoke_token(const Caller& caller, const std::string& id_or_name);
+  Result<TokenRecord> rotate_token(const Caller& caller, const std::string& id_or_name,
+                                   const Rotation& rotation);
+  void note_token_use(const std::map<std::string, TimePoint>& last_used);
+  // -- users
+  Result<UserRecord> add_user(const Caller& caller, const UserRecord& user,
+                              const std::optional<MemberRecord>& member);
+  Result<UserRecord> enable_user(const Caller& caller, const std::string& name, bool enabled);
+  Result<void> remove_user(const Caller& caller, const std::string& name);
+  Result<UserRecord> invite_user(const Caller& caller, const std::string& name, const std::string& code_hash,
+                                 Duration good_for);
+  Result<MemberRecord> put_member(const Caller& caller, const MemberRecord& member);
+  Result<void> remove_member(const Caller& caller, const std::string& workspace, const std::string& user);
+  Result<TokenRecord> sign_in(const SignIn& request) { return control::sign_in(turn_, request); }
+  Result<void> sign_out(const std::string& token) { return control::sign_out(turn_, token); }
+
   const std::vector<TokenRecord>& tokens() const { return state_.tokens; }
 
   // -- stopping the service in order: nothing is placed any more; attempts are evicted and queued again for

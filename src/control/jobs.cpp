@@ -235,6 +235,14 @@ Result<Submitted> on_submit(Turn& turn, const Caller& caller, JobSpec spec,
   for (const TaskSpec& task : spec.tasks)
     if (auto may = may_run(turn.settings, caller, task.mounts); !may) return fail(may.error());
   if (auto known = check_secrets(turn.state, caller, spec); !known) return fail(known.error());
+  if (!caller.pool.empty()) {
+    if (spec.pool.empty()) spec.pool = caller.pool;
+    if (spec.pool != caller.pool)
+      return fail(ErrorCode::denied,
+                  fmt::format("this token of {} submits to pool {} only, not to {}", caller.name, caller.pool,
+                              spec.pool),
+                  "use another token, or leave the pool out");
+  }
   Submitted submitted;
   auto pool_name = choose_pool(turn, caller, spec.pool, submitted.notes);
   if (!pool_name) return fail(pool_name.error());

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "domain/records.h"
 #include "domain/usage.h"
+#include "domain/user.h"
 
 namespace slipway::control {
 
@@ -96,6 +97,11 @@ class ReadStore {
                                                            const std::string& name) = 0;
   virtual Result<std::vector<DatastoreRecord>> datastores(const std::string& workspace) = 0;
   virtual Result<std::vector<SecretRecord>> secrets(const std::string& workspace) = 0;  // in order
+
+  // -- users
+  virtual Result<std::vector<UserRecord>> users() = 0;  // by name
+  virtual Result<std::optional<UserRecord>> user(const std::string& name) = 0;
+  virtual Result<std::vector<MemberRecord>> members() = 0;  // of all workspaces, in their order
 };
 
 }  // namespace slipway::control

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "control/accounting.h"
 #include "control/attempts.h"
+#include "control/catalog.h"
 #include "control/elastic.h"
 #include "control/gpus.h"
 #include "control/jobs.h"
@@ -42,6 +43,7 @@ void restore(Turn& turn, Loaded loaded) {
   turn.state.event_last = loaded.event_last;
   turn.state.recorded_until = loaded.recorded_until;
   turn.state.tokens = std::move(loaded.tokens);
+  for (const TokenRecord& token : turn.state.tokens) watch_token_expiry(turn, token);
   for (std::string& folder : loaded.removals) {
     turn.effects.outputs.folders_removed.push_back(folder);
     turn.state.removals.insert(std::move(folder));
@@ -94,6 +96,9 @@ void restore(Turn& turn, Loaded loaded) {
     const Named key{record.workspace, record.name};
     turn.state.datastores[key] = std::move(record);
   }
+  for (const UserRecord& user : loaded.users) turn.state.users[user.name] = user;
+  for (const MemberRecord& member : loaded.members)
+    turn.state.members[{member.workspace, member.user}] = member;
   for (auto& [key, pool] : turn.state.pools) {
     begin_watching(turn, key, pool);
     if (pool.record.resize.state != ResizeState::steady)

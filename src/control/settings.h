@@ -35,6 +35,7 @@ struct Caller {
   std::string name;  // of the user
   std::string workspace = "default";
   Role role = Role::viewer;
+  std::string pool{};  // of a token for one pool: jobs go there only
 };
 
 // What an agent showed when it dialled: a join token or an admin's, or the key of its node.

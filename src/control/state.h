@@ -16,6 +16,7 @@
 #include "control/turn_history.h"
 #include "domain/protocol.h"
 #include "domain/records.h"
+#include "domain/user.h"
 
 namespace slipway::control {
 
@@ -29,6 +30,8 @@ struct State {
   std::map<Named, FolderRecord> folders;
   std::map<Named, DatastoreRecord> datastores;
   std::map<SecretKey, SecretRecord> secrets;
+  std::map<std::string, UserRecord> users;
+  std::map<Named, MemberRecord> members;  // by workspace and user
   std::set<Timer> timers;
   std::set<std::string> removals;                         // folders that are being deleted
   std::map<NodeId, std::set<std::string>> node_removals;  // on nodes with storage of their own

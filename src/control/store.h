@@ -18,6 +18,7 @@
 #include "domain/protocol.h"
 #include "domain/records.h"
 #include "domain/usage.h"
+#include "domain/user.h"
 
 namespace slipway::control {
 
@@ -52,6 +53,10 @@ struct Changes {
   std::vector<std::pair<std::string, std::string>> datastores_removed;  // workspace, name
   std::vector<SecretRecord> secrets;
   std::vector<SecretKey> secrets_removed;
+  std::vector<UserRecord> users;
+  std::vector<std::string> users_removed;
+  std::vector<MemberRecord> members;
+  std::vector<std::pair<std::string, std::string>> members_removed;  // workspace, user
   std::vector<std::string> removals;       // folders under the data folder that are to be deleted
   std::vector<std::string> removals_done;  // and that are
   std::vector<std::pair<NodeId, std::string>> node_removals, node_removals_done;  // of nodes, likewise
@@ -62,7 +67,8 @@ struct Changes {
            attempts.empty() && tokens.empty() && tokens_removed.empty() && events.empty() &&
            pool_history.empty() && shares.empty() && pool_usage.empty() && job_usage.empty() &&
            samples.empty() && folders.empty() && folders_removed.empty() && datastores.empty() &&
-           datastores_removed.empty() && secrets.empty() && secrets_removed.empty() && removals.empty() &&
+           datastores_removed.empty() && secrets.empty() && secrets_removed.empty() && users.empty() &&
+           users_removed.empty() && members.empty() && members_removed.empty() && removals.empty() &&
            removals_done.empty() && node_removals.empty() && node_removals_done.empty();
   }
 };
@@ -93,6 +99,8 @@ struct Loaded {
   std::vector<FolderRecord> folders;
   std::vector<DatastoreRecord> datastores;
   std::vector<SecretRecord> secrets;
+  std::vector<UserRecord> users;
+  std::vector<MemberRecord> members;
   std::vector<std::string> removals;  // of folders that are not over
   std::vector<std::pair<NodeId, std::string>> node_removals;
   SavedTurn saved;             // the last one

@@ -32,6 +32,8 @@ using ResizeTimeout = DueFor<std::string, struct ResizeTimeoutTag>;
 using RefillDue = DueFor<std::string, struct RefillTag>;
 using EvictionDue = DueFor<std::string, struct EvictionTag>;
 using AutoscaleDue = DueFor<std::string, struct AutoscaleTag>;
+// Of tokens, by id.
+using TokenExpiryDue = DueFor<std::string, struct TokenExpiryTag>;
 struct SampleDue {  // of all pools
   friend auto operator<=>(const SampleDue&, const SampleDue&) = default;
 };
@@ -40,7 +42,7 @@ struct Timer {
   TimePoint at;
   std::variant<RetryDue, WallTimeOver, HeartbeatDue, PlacingDue, StartTimeout, EndGraceOver, StartTaskTimeout,
                StartTaskRetryDue, ReplacementDue, ResizeTimeout, RefillDue, EvictionDue, AutoscaleDue,
-               SampleDue>
+               SampleDue, TokenExpiryDue>
       what;
   friend auto operator<=>(const Timer&, const Timer&) = default;
 };

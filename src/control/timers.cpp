@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "control/attempts.h"
+#include "control/catalog.h"
 #include "control/evict.h"
 #include "control/jobs.h"
 #include "control/lease.h"
@@ -61,6 +62,7 @@ struct Due {
   void operator()(const AutoscaleDue& due) const {
     if (Pool* pool = find(due.subject)) run_autoscale(turn, due.subject, *pool);
   }
+  void operator()(const TokenExpiryDue& due) const { on_token_expiry(turn, due.subject); }
   void operator()(const SampleDue&) const { take_samples(turn, at); }
 
  private:

@@ -4,23 +4,30 @@
 #include <algorithm>
 
 #include "control/catalog.h"
+#include "control/users.h"
 
 namespace slipway::control {
 
+namespace {
+
+void put_into(std::vector<TokenRecord>& tokens, const TokenRecord& token) {
+  const auto known =
+      std::find_if(tokens.begin(), tokens.end(), [&](const TokenRecord& one) { return one.id == token.id; });
+  if (known == tokens.end())
+    tokens.push_back(token);
+  else
+    *known = token;
+}
+
+}  // namespace
+
 void put_token(Turn& turn, const TokenRecord& token) {
-  const auto put_into = [&](std::vector<TokenRecord>& tokens) {
-    const auto known = std::find_if(tokens.begin(), tokens.end(),
-                                    [&](const TokenRecord& one) { return one.id == token.id; });
-    if (known == tokens.end())
-      tokens.push_back(token);
-    else
-      *known = token;
-  };
-  put_into(turn.state.tokens);
-  put_into(turn.effects.changes.tokens);
-  put_into(turn.effects.outputs.tokens);
+  put_into(turn.state.tokens, token);
+  put_into(turn.effects.changes.tokens, token);
+  put_into(turn.effects.outputs.tokens, token);
   std::erase(turn.effects.changes.tokens_removed, token.id);
   std::erase(turn.effects.outputs.tokens_removed, token.id);
+  watch_token_expiry(turn, token);
 }
 
 void drop_token(Turn& turn, const std::string& id) {
@@ -32,33 +39,110 @@ void drop_token(Turn& turn, const std::string& id) {
   turn.effects.outputs.tokens_removed.push_back(id);
 }
 
-void add_token(Turn& turn, const TokenRecord& token) {
-  put_token(turn, token);
-  record_event_in(turn, token.workspace, "token.created",
-                  fmt::format("token {} was made for {} ({})", token.id, token.name, to_string(token.role)),
+Result<TokenRecord> add_token(Turn& turn, const TokenRecord& token) {
+  auto made = for_user(turn.state, token);
+  if (!made) return made;
+  put_token(turn, *made);
+  record_event_in(turn, made->workspace, "token.created",
+                  fmt::format("token {} was made for {} ({})", made->id, made->name, to_string(made->role)),
                   {}, {});
+  return made;
 }
 
-Result<void> revoke_token(Turn& turn, const Caller& caller, const std::string& id) {
-  const auto found = std::find_if(turn.state.tokens.begin(), turn.state.tokens.end(),
-                                  [&](const TokenRecord& token) { return token.id == id; });
-  // The admins of the workspace `default` run the service; others only see their own workspace.
-  if (found == turn.state.tokens.end() ||
-      (caller.workspace != "default" && found->workspace != caller.workspace))
-    return fail(ErrorCode::not_found, fmt::format("there is no token {}", id),
+namespace {
+
+// The admins of the workspace `default` run the service; others only see their own workspace.
+Result<TokenRecord> find_token(const State& state, const Caller& caller, const std::string& id_or_name) {
+  std::vector<const TokenRecord*> named;
+  for (const TokenRecord& token : state.tokens) {
+    if (caller.workspace != "default" && token.workspace != caller.workspace) continue;
+    if (token.id == id_or_name) return token;
+    if (token.name == id_or_name) named.push_back(&token);
+  }
+  if (named.empty())
+    return fail(ErrorCode::not_found, fmt::format("there is no token {}", id_or_name),
                 "slipway token list shows the tokens");
+  if (named.size() > 1)
+    return fail(ErrorCode::conflict, fmt::format("{} tokens are named {}", named.size(), id_or_name),
+                fmt::format("name one by its id, such as {}", named.front()->id));
+  return *named.front();
+}
+
+// One that stays: with it, an admin can always come back.
+bool is_lasting_admin(const TokenRecord& token) {
+  return lowered(token.role, token.scope) == Role::admin && !token.expires_at;
+}
+
+}  // namespace
+
+Result<void> revoke_token(Turn& turn, const Caller& caller, const std::string& id_or_name) {
+  auto found = find_token(turn.state, caller, id_or_name);
+  if (!found) return fail(found.error());
   const auto admins =
       std::count_if(turn.state.tokens.begin(), turn.state.tokens.end(), [&](const TokenRecord& token) {
-        return token.role == Role::admin && token.workspace == found->workspace;
+        return is_lasting_admin(token) && token.workspace == found->workspace;
       });
-  if (found->role == Role::admin && admins == 1)
+  if (is_lasting_admin(*found) && admins == 1)
     return fail(ErrorCode::conflict,
-                fmt::format("token {} is the last admin token of workspace {}", id, found->workspace),
+                fmt::format("token {} is the last admin token of workspace {} that does not expire",
+                            found->id, found->workspace),
                 "make another one first: slipway token create NAME --role admin");
   record_event_in(turn, found->workspace, "token.revoked",
-                  fmt::format("{} revoked token {} of {}", caller.name, id, found->name), {}, {});
-  drop_token(turn, id);
+                  fmt::format("{} revoked token {} of {}", caller.name, found->id, found->name), {}, {});
+  drop_token(turn, found->id);
   return {};
+}
+
+Result<TokenRecord> rotate_token(Turn& turn, const Caller& caller, const std::string& id_or_name,
+                                 const Rotation& rotation) {
+  auto found = find_token(turn.state, caller, id_or_name);
+  if (!found) return fail(found.error());
+  if (!found->node.empty())
+    return fail(ErrorCode::conflict,
+                fmt::format("{} is the key of node {}, which its agent made", found->id, found->node),
+                "revoke it; the node then joins again with a join token");
+  if (std::count(rotation.in_files.begin(), rotation.in_files.end(), found->hash) > 0)
+    return fail(ErrorCode::conflict,
+                fmt::format("token {} is the service's own, which it reads from its data folder", found->id),
+                "stop the service, remove the file, start it again and revoke this token");
+  TokenRecord token = *found;
+  std::optional<Duration> lifetime = rotation.expires_in;
+  if (!lifetime && found->expires_at) lifetime = *found->expires_at - found->created_at;
+  token.id = rotation.id;
+  token.hash = rotation.hash;
+  token.created_at = turn.now;
+  token.author = caller.name;
+  token.last_used_at.reset();
+  token.expires_at = lifetime ? std::optional(turn.now + *lifetime) : std::nullopt;
+  drop_token(turn, found->id);
+  put_token(turn, token);
+  record_event_in(
+      turn, token.workspace, "token.rotated",
+      fmt::format("{} rotated token {} of {}, which is now {}", caller.name, found->id, token.name, token.id),
+      {}, {});
+  return token;
+}
+
+void note_token_use(Turn& turn, const std::map<std::string, TimePoint>& last_used) {
+  for (TokenRecord& token : turn.state.tokens) {
+    const auto used = last_used.find(token.id);
+    if (used == last_used.end()) continue;
+    token.last_used_at = used->second;
+    put_into(turn.effects.changes.tokens, token);
+  }
+}
+
+void watch_token_expiry(Turn& turn, const TokenRecord& token) {
+  if (token.expires_at) turn.effects.timers.push_back({*token.expires_at, TokenExpiryDue{token.id}});
+}
+
+void on_token_expiry(Turn& turn, const std::string& id) {
+  const auto token = std::find_if(turn.state.tokens.begin(), turn.state.tokens.end(),
+                                  [&](const TokenRecord& one) { return one.id == id; });
+  if (token == turn.state.tokens.end() || !token->expires_at || *token->expires_at > turn.now) return;
+  record_event_in(turn, token->workspace, "token.expired",
+                  fmt::format("token {} of {} expired", id, token->name), {}, {});
+  drop_token(turn, std::string(id));
 }
 
 }  // namespace slipway::control

@@ -8,6 +8,7 @@
 //
 // `owner` is asked twice: by the route, whether this role could own such a thing; and where the thing was
 // found, whether it is the caller's (control/permit.h).
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,8 +21,20 @@ enum class Role : std::uint8_t { viewer, member, admin, node };
 std::string_view to_string(Role role);
 std::optional<Role> parse_role(std::string_view text);
 
+// What a token is for, which lowers its role: `read` to a viewer's, `submit` to a member's.
+enum class TokenScope : std::uint8_t { read, submit, admin };
+std::string_view to_string(TokenScope scope);
+std::optional<TokenScope> parse_token_scope(std::string_view text);
+constexpr Role lowered(Role role, TokenScope scope) {
+  if (role == Role::node || scope == TokenScope::admin) return role;
+  return std::min(role, scope == TokenScope::read ? Role::viewer : Role::member);
+}
+
 enum class Object : std::uint8_t {
   service,     // the service itself: its health, metrics, storage
+  login,       // a sign-in by password or code, and its end
+  user,        // a person or a service account
+  workspace,   // with its members
   token,       // of users and nodes
   secret,      // a value kept by name for jobs; owned by the user whose it is, a workspace's by nobody
   pool,        // with its size, policy and start task
@@ -77,8 +90,20 @@ inline constexpr AccessRule access_rules[] = {
     {Object::service, Verb::connect, Least::admin, true},
     {Object::service, Verb::stop, Least::service_admin},
 
+    {Object::login, Verb::create, Least::anyone},
+    {Object::login, Verb::remove, Least::viewer},
+
+    {Object::user, Verb::read, Least::admin},
+    {Object::user, Verb::create, Least::service_admin},
+    {Object::user, Verb::update, Least::service_admin},
+    {Object::user, Verb::remove, Least::service_admin},
+
+    {Object::workspace, Verb::read, Least::viewer},
+    {Object::workspace, Verb::update, Least::admin},
+
     {Object::token, Verb::read, Least::admin},
     {Object::token, Verb::create, Least::admin},
+    {Object::token, Verb::update, Least::admin},
     {Object::token, Verb::remove, Least::admin},
 
     {Object::secret, Verb::read, Least::viewer},  // names: values never
@@ -171,6 +196,12 @@ class Access {
   // Whether this role may with a thing that is, or is not, its own.
   constexpr bool allows(Role role, std::string_view workspace, bool is_own) const {
     return allows(role, workspace) && (rule_.least != Least::owner || is_own || role == Role::admin);
+  }
+  // Whether a token for one pool may at all: it reads, and it works with jobs. What else there is to change
+  // is not a pool's alone.
+  constexpr bool allows_token_of_pool() const {
+    return is_open() || rule_.verb == Verb::read || rule_.object == Object::job ||
+           rule_.object == Object::source || rule_.object == Object::login;
   }
 
  private:

@@ -209,6 +209,12 @@ struct TokenRecord {
   std::string node{};                        // of a node's own key: the node, which alone it lets in
   std::optional<std::uint32_t> uses_left{};  // of a join token: how many machines it still lets in. Absent:
                                              // any number, as the service's own for the nodes it starts
+  std::optional<TimePoint> expires_at{};
+  std::optional<TimePoint> last_used_at{};  // known to a minute once it is saved
+  TokenScope scope = TokenScope::admin;
+  std::string pool{};  // jobs are submitted to it only; empty: to any
+  std::string user{};  // whose it is; empty: of nobody the service knows, and `name` says who holds it
+  const std::string& holder() const { return user.empty() ? name : user; }
   friend bool operator==(const TokenRecord&, const TokenRecord&) = default;
 };
 

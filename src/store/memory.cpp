@@ -217,6 +217,23 @@ class Tables final : public control::ReadStore {
     const auto found = datastores_.find({workspace, name});
     return found == datastores_.end() ? std::nullopt : std::optional(found->second);
   }
+  Result<std::vector<UserRecord>> users() override {
+    const std::lock_guard lock(mutex_);
+    std::vector<UserRecord> all;
+    for (const auto& [name, user] : users_) all.push_back(user);
+    return all;
+  }
+  Result<std::optional<UserRecord>> user(const std::string& name) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = users_.find(name);
+    return found == users_.end() ? std::nullopt : std::optional(found->second);
+  }
+  Result<std::vector<MemberRecord>> members() override {
+    const std::lock_guard lock(mutex_);
+    std::vector<MemberRecord> all;
+    for (const auto& [key, member] : members_) all.push_back(member);
+    return all;
+  }
   Result<std::vector<DatastoreRecord>> datastores(const std::string& workspace) override {
     const std::lock_guard lock(mutex_);
     std::vector<DatastoreRecord> found;
@@ -271,6 +288,8 @@ class Tables final : public control::ReadStore {
   std::map<std::pair<std::string, std::string>, FolderRecord> folders_;
   std::map<std::pair<std::string, std::string>, DatastoreRecord> datastores_;
   std::map<SecretKey, SecretRecord> secrets_;
+  std::map<std::string, UserRecord> users_;
+  std::map<std::pair<std::string, std::string>, MemberRecord> members_;
   std::set<std::string> removals_;
   std::set<std::pair<NodeId, std::string>> node_removals_;
   std::vector<EventRecord> events_;
@@ -345,6 +364,11 @@ class Memory final : public MemoryStore {
     for (const auto& key : changes.datastores_removed) tables_->datastores_.erase(key);
     for (const SecretRecord& secret : changes.secrets) tables_->secrets_[secret.key] = secret;
     for (const SecretKey& key : changes.secrets_removed) tables_->secrets_.erase(key);
+    for (const UserRecord& user : changes.users) tables_->users_[user.name] = user;
+    for (const std::string& name : changes.users_removed) tables_->users_.erase(name);
+    for (const MemberRecord& member : changes.members)
+      tables_->members_[{member.workspace, member.user}] = member;
+    for (const auto& key : changes.members_removed) tables_->members_.erase(key);
     for (const std::string& folder : changes.removals) tables_->removals_.insert(folder);
     for (const std::string& folder : changes.removals_done) tables_->removals_.erase(folder);
     for (const auto& one : changes.node_removals) tables_->node_removals_.insert(one);
@@ -375,6 +399,8 @@ class Memory final : public MemoryStore {
     for (const auto& [key, folder] : tables_->folders_) loaded.folders.push_back(folder);
     for (const auto& [key, store] : tables_->datastores_) loaded.datastores.push_back(store);
     for (const auto& [key, secret] : tables_->secrets_) loaded.secrets.push_back(secret);
+    for (const auto& [name, user] : tables_->users_) loaded.users.push_back(user);
+    for (const auto& [key, member] : tables_->members_) loaded.members.push_back(member);
     loaded.removals.assign(tables_->removals_.begin(), tables_->removals_.end());
     loaded.node_removals.assign(tables_->node_removals_.begin(), tables_->node_removals_.end());
     loaded.job_last = tables_->job_last_;

@@ -182,6 +182,14 @@ SecretRecord secret_from(const Statement& row) {
           row.text(5),
           time_at(row, 6)};
 }
+UserRecord user_from(const Statement& row) {
+  return {row.text(0), row.integer(1) != 0, row.integer(2) != 0, row.text(3),
+          row.text(4), maybe_time(row, 5),  row.text(6),         time_at(row, 7)};
+}
+MemberRecord member_from(const Statement& row) {
+  // A role that cannot be read lets in no further than to look.
+  return {row.text(0), row.text(1), parse_role(row.text(2)).value_or(Role::viewer)};
+}
 
 std::vector<std::string> unpack_node_names(std::string_view nodes) {
   AttemptRecord attempt;

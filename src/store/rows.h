@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "domain/records.h"
+#include "domain/user.h"
 #include "store/database.h"
 
 namespace slipway::store {
@@ -42,6 +43,8 @@ EventRecord event_from(const Statement& row);                        // SELECT *
 FolderRecord folder_from(const Statement& row);                      // SELECT * FROM folders
 DatastoreRecord datastore_from(const Statement& row);                // SELECT * FROM datastores
 SecretRecord secret_from(const Statement& row);                      // SELECT * FROM secrets
+UserRecord user_from(const Statement& row);                          // SELECT * FROM users
+MemberRecord member_from(const Statement& row);                      // SELECT * FROM members
 std::vector<std::string> unpack_node_names(std::string_view nodes);  // of attempts.nodes
 
 // Every row of a statement through `read`.

@@ -106,6 +106,7 @@ Result<void> SqliteStore::save_in_transaction(const control::Changes& changes) {
       .and_then([&] { return save_jobs(changes); })
       .and_then([&] { return save_tasks(changes); })
       .and_then([&] { return save_removals(changes); })
+      .and_then([&] { return save_users(changes); })
       .and_then([&] { return save_turn(); })
       .and_then([&] { return save_events_and_tokens(changes); })
       .and_then([&] { return transaction.commit(); });
@@ -435,7 +436,7 @@ Result<void> SqliteStore::save_events_and_tokens(const control::Changes& changes
   if (!changes.events.empty())
     if (auto done = save_last_id("event", changes.events.back().id); !done) return done;
   for (const TokenRecord& token : changes.tokens) {
-    Statement put = db_->prepare("INSERT OR REPLACE INTO tokens VALUES (?,?,?,?,?,?,?,?,?)");
+    Statement put = db_->prepare("INSERT OR REPLACE INTO tokens VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     if (auto saved = put.bind(token.id)
                          .bind(token.name)
                          .bind(token.workspace)
@@ -445,6 +446,11 @@ Result<void> SqliteStore::save_events_and_tokens(const control::Changes& changes
                          .bind(token.author)
                          .bind(token.node)
                          .bind(token.uses_left)
+                         .bind(micros(token.expires_at))
+                         .bind(micros(token.last_used_at))
+                         .bind(to_string(token.scope))
+                         .bind(token.pool)
+                         .bind(token.user)
                          .run();
         !saved)
       return saved;

@@ -82,18 +82,28 @@ Result<control::Loaded> SqliteStore::load() {
   {
     Statement ask = db_->prepare("SELECT * FROM tokens ORDER BY created_at");
     auto tokens = rows<TokenRecord>(ask, [](const Statement& row) {
-      return TokenRecord{row.text(0),
-                         row.text(1),
-                         row.text(2),
-                         static_cast<Role>(row.integer(3)),
-                         row.text(4),
-                         time_at(row, 5),
-                         row.text(6),
-                         row.text(7),
-                         row.is_null(8) ? std::nullopt : std::optional(small(row, 8))};
+      return TokenRecord{row.text(0), row.text(1), row.text(2), static_cast<Role>(row.integer(3)),
+                         row.text(4), time_at(row, 5), row.text(6), row.text(7),
+                         row.is_null(8) ? std::nullopt : std::optional(small(row, 8)), maybe_time(row, 9),
+                         maybe_time(row, 10),
+                         // What cannot be read lets in no further than to look.
+                         parse_token_scope(row.text(11)).value_or(TokenScope::read), row.text(12),
+                         row.text(13)};
     });
     if (!tokens) return fail(tokens.error());
     loaded.tokens = std::move(*tokens);
+  }
+  {
+    Statement ask = db_->prepare("SELECT * FROM users");
+    auto users = rows<UserRecord>(ask, user_from);
+    if (!users) return fail(users.error());
+    loaded.users = std::move(*users);
+  }
+  {
+    Statement ask = db_->prepare("SELECT * FROM members");
+    auto members = rows<MemberRecord>(ask, member_from);
+    if (!members) return fail(members.error());
+    loaded.members = std::move(*members);
   }
   {
     Statement ask = db_->prepare("SELECT * FROM folders");

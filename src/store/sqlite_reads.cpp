@@ -1,4 +1,4 @@
-// Reading jobs, events, histories, folders, datastores and secrets.
+// Reading jobs, events, histories, folders, datastores, secrets and users.
 #include "store/sqlite_reads.h"
 
 #include <fmt/format.h>
@@ -196,6 +196,21 @@ Result<std::vector<DatastoreRecord>> SqliteReads::datastores(const std::string& 
 Result<std::vector<SecretRecord>> SqliteReads::secrets(const std::string& workspace) {
   Statement ask = db_.prepare("SELECT * FROM secrets WHERE workspace = ? ORDER BY name, user");
   return rows<SecretRecord>(ask.bind(workspace), secret_from);
+}
+
+Result<std::vector<UserRecord>> SqliteReads::users() {
+  Statement ask = db_.prepare("SELECT * FROM users ORDER BY name");
+  return rows<UserRecord>(ask, user_from);
+}
+
+Result<std::optional<UserRecord>> SqliteReads::user(const std::string& name) {
+  Statement ask = db_.prepare("SELECT * FROM users WHERE name = ?");
+  return first_row<UserRecord>(ask.bind(name), user_from);
+}
+
+Result<std::vector<MemberRecord>> SqliteReads::members() {
+  Statement ask = db_.prepare("SELECT * FROM members ORDER BY workspace, user");
+  return rows<MemberRecord>(ask, member_from);
 }
 
 }  // namespace slipway::store

@@ -53,6 +53,9 @@ class SqliteReads final : public control::ReadStore {
                                                    const std::string& name) override;
   Result<std::vector<DatastoreRecord>> datastores(const std::string& workspace) override;
   Result<std::vector<SecretRecord>> secrets(const std::string& workspace) override;
+  Result<std::vector<UserRecord>> users() override;
+  Result<std::optional<UserRecord>> user(const std::string& name) override;
+  Result<std::vector<MemberRecord>> members() override;
 
  private:
   class PlacedTasks;  // the tasks of a job that have a row, in order (sqlite_reads_tasks.cpp)

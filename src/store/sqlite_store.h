@@ -60,6 +60,7 @@ class SqliteStore final : public control::Store {
   Result<void> save_jobs(const control::Changes& changes);
   Result<void> save_tasks(const control::Changes& changes);
   Result<void> save_events_and_tokens(const control::Changes& changes);
+  Result<void> save_users(const control::Changes& changes);
   Result<void> save_last_id(const char* kind, std::uint64_t id);
   Result<void> remove_job(JobId job);
   Result<bool> remove_rows(JobId job);

@@ -46,7 +46,7 @@ bool is_secret(std::string key) {
   for (char& c : key) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   for (const char* word : {"secret", "token", "password", "key", "sas"})
     if (key.find(word) != std::string::npos) return true;
-  return false;
+  return key == "code";  // to sign in with
 }
 
 void hide_secrets(Value& value) {

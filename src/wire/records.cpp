@@ -36,6 +36,16 @@ Json task_json(const TaskView& view) {
           {"nodes", view.nodes}};
 }
 
+// How long a token is to be good for.
+std::optional<Duration> read_expires_in(FieldReader& reader, const Value& root) {
+  constexpr Duration years_100 = std::chrono::hours(24 * 365 * 100);
+  if (!reader.has("expires_in")) return std::nullopt;
+  const Duration expires_in = reader.duration("expires_in", Duration(0));
+  if (expires_in < std::chrono::seconds(1) || expires_in > years_100)
+    reader.problem(root, "expires_in should be from 1 second to 100 years", "give seconds, or text like 30d");
+  return expires_in;
+}
+
 Json names_json(const std::vector<Member>& members) {
   Json names = Json::array();
   for (std::uint32_t rank = 0; rank < members.size(); ++rank)
@@ -171,7 +181,12 @@ std::string format(const TokenRecord& token, const std::string& secret) {
             {"name", token.name},
             {"workspace", token.workspace},
             {"role", to_string(token.role)},
-            {"created_at", format_time(token.created_at)}};
+            {"scope", to_string(token.scope)},
+            {"created_at", format_time(token.created_at)},
+            {"expires_at", time_json(token.expires_at)},
+            {"last_used_at", time_json(token.last_used_at)}};
+  if (!token.user.empty()) json["user"] = token.user;
+  if (!token.pool.empty()) json["pool"] = token.pool;
   if (!token.author.empty()) json["author"] = token.author;
   if (!token.node.empty()) json["node"] = token.node;
   if (token.uses_left) json["uses_left"] = *token.uses_left;
@@ -219,6 +234,21 @@ Result<TokenRequest> parse_token_request(std::string_view json) {
   else
     reader.problem(*root, fmt::format("there is no role '{}'", role),
                    "the roles are admin, member, viewer and node");
+  const std::string scope = reader.text("scope", "admin");
+  if (const auto parsed = parse_token_scope(scope))
+    request.scope = *parsed;
+  else
+    reader.problem(*root, fmt::format("there is no scope '{}'", scope),
+                   "the scopes are read, submit and admin");
+  request.pool = reader.text("pool");
+  request.user = reader.text("user");
+  request.expires_in = read_expires_in(reader, *root);
+  if (request.role == Role::node &&
+      (request.scope != TokenScope::admin || !request.pool.empty() || !request.user.empty()))
+    reader.problem(*root, "a node token has no scope, no pool and no user", "leave them out");
+  if (!request.pool.empty() && lowered(request.role, request.scope) == Role::admin)
+    reader.problem(*root, "a token for one pool cannot be an admin's",
+                   "lower it: \"scope\": \"submit\", or \"role\": \"member\"");
   constexpr std::uint32_t uses_max = 100'000;
   const bool counted = reader.has("uses");
   const auto uses = reader.integer("uses", 1, uses_max, 1);
@@ -229,6 +259,15 @@ Result<TokenRequest> parse_token_request(std::string_view json) {
                    "leave uses out");
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   return request;
+}
+
+Result<std::optional<Duration>> parse_rotate_request(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  const std::optional<Duration> expires_in = read_expires_in(reader, *root);
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return expires_in;
 }
 
 Result<std::string> parse_certificate_request(std::string_view json) {

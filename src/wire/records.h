@@ -40,11 +40,16 @@ struct TokenRequest {
   Role role = Role::member;
   std::string workspace;
   std::optional<std::uint32_t> uses;  // of a node token: how many machines it lets in
+  TokenScope scope = TokenScope::admin;
+  std::string pool;
+  std::string user;                    // whose it is; empty: of the user called `name`, if there is one
+  std::optional<Duration> expires_in;  // absent: it is good until it is revoked
 };
 Result<TokenRequest> parse_token_request(std::string_view json);
-Result<bool> parse_stop_request(std::string_view json);                // keep_running
-Result<std::string> parse_cancel_request(std::string_view json);       // reason
-Result<std::string> parse_certificate_request(std::string_view json);  // request, as PEM
+Result<std::optional<Duration>> parse_rotate_request(std::string_view json);  // expires_in
+Result<bool> parse_stop_request(std::string_view json);                       // keep_running
+Result<std::string> parse_cancel_request(std::string_view json);              // reason
+Result<std::string> parse_certificate_request(std::string_view json);         // request, as PEM
 Result<std::vector<std::string>> parse_hashes(std::string_view json);
 
 }  // namespace slipway::wire

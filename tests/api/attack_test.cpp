@@ -99,6 +99,10 @@ TEST(Attack, H5_ABodyOnAPathThatIsOpenToAnyone) {
       const net::BodyPolicy policy = service.policy(head);
       EXPECT_TRUE(policy.refuse || policy.size_max == 0) << method << " " << path;
     }
+  net::Request login;  // has to say who signs in, and no more
+  login.method = "POST";
+  login.target = login.path = "/v1/login";
+  EXPECT_EQ(service.policy(login).size_max, 16u << 10);
 }
 
 TEST(Attack, M1_ARefusedUploadStaysOnTheDisk) {

@@ -135,6 +135,18 @@ TEST_P(StoreContract, LoadsWhatWasSaved) {
   changes.nodes.push_back(node);
   changes.tokens.push_back(
       {.id = "t1", .name = "ana", .role = Role::admin, .hash = "h", .created_at = at(1)});
+  changes.tokens.push_back({.id = "t2",
+                            .name = "laptop",
+                            .workspace = "ml",
+                            .role = Role::member,
+                            .hash = "i",
+                            .created_at = at(2),
+                            .author = "root",
+                            .expires_at = at(3),
+                            .last_used_at = at(4),
+                            .scope = TokenScope::submit,
+                            .pool = "lab",
+                            .user = "ana"});
   changes.jobs_new.push_back(new_job(7));
   save(changes);
   reopen();
@@ -151,6 +163,35 @@ TEST_P(StoreContract, LoadsWhatWasSaved) {
   EXPECT_EQ(loaded->jobs[0].tasks[1].depends_on, std::vector<std::string>{"prepare"});
   EXPECT_EQ(reads().job_spec(JobId{7}, 100).value(), changes.jobs_new[0].spec);
   EXPECT_EQ(reads().task_spec(JobId{7}, 1).value(), changes.jobs_new[0].spec.tasks[1]);
+}
+
+TEST_P(StoreContract, KeepsUsersAndMembers) {
+  Changes changes;
+  changes.users.push_back({.name = "ana",
+                           .password = "$argon2id$",
+                           .code = "c",
+                           .code_until = at(9),
+                           .author = "root",
+                           .created_at = at(1)});
+  changes.users.push_back({.name = "robot", .is_service = true, .is_disabled = true, .created_at = at(2)});
+  changes.members = {{"default", "ana", Role::admin}, {"ml", "ana", Role::viewer}};
+  save(changes);
+  reopen();
+  const auto loaded = store_->load();
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->users, changes.users);
+  EXPECT_EQ(loaded->members, changes.members);
+  EXPECT_EQ(reads().users().value(), changes.users);
+  EXPECT_EQ(reads().user("robot").value(), changes.users[1]);
+  EXPECT_EQ(reads().user("nobody").value(), std::nullopt);
+  EXPECT_EQ(reads().members().value(), changes.members);
+
+  Changes removal;
+  removal.users_removed = {"robot"};
+  removal.members_removed = {{"ml", "ana"}};
+  save(removal);
+  EXPECT_EQ(reads().users().value().size(), 1u);
+  EXPECT_EQ(reads().members().value(), (std::vector<MemberRecord>{{"default", "ana", Role::admin}}));
 }
 
 TEST_P(StoreContract, KeepsPoolHistory) {

@@ -5,6 +5,7 @@
 
 #include "cli/az/batchai.h"
 #include "cli/az/commands.h"
+#include "cli/commands/login.h"
 
 namespace slipway::cli::az {
 namespace {
@@ -245,13 +246,22 @@ void add_configure(CommandTree& tree, Context& context) {
 void add_login(CommandTree& tree, Context& context) {
   auto options = std::make_shared<az::Common>();
   auto ignored = std::make_shared<std::vector<std::string>>();
-  Command command = tree.add("login", "Show the service and the user; tokens need no login", "slipway login");
+  auto login = std::make_shared<LoginOptions>();
+  Command command = tree.add("login", "Sign in with --user; without, show the service and the user",
+                             "slipway login --user ana");
   command.azure_compatible();
   command.texts("-u,--username NAME", *ignored, "accepted and ignored")
       .texts("-p,--password PASSWORD", *ignored, "accepted and ignored")
       .texts("-t,--tenant TENANT", *ignored, "accepted and ignored")
       .text("--query EXPRESSION", options->query, "print the result of this JMESPath expression");
-  command.runs([&context, options, ignored] {
+  command.text("--user NAME", login->user, "sign in as this user of the service")
+      .text("--password-file FILE", login->password_file, "where the password is; - is stdin")
+      .text("--code CODE", login->code, "a code to sign in with once, instead of a password")
+      .flag("--set-password", login->set_password, "choose another password")
+      .text("--workspace NAME", login->workspace, "the workspace, where you are in several")
+      .duration("--expires TIME", login->expires, "how long it is good (default 12h)");
+  command.runs([&context, options, ignored, login]() -> Outcome<int> {
+    if (!login->user.empty()) return sign_in(context, *login);
     return az::answer(context, *options, az::plain_view(),
                       [&](az::Arm& arm) { return az::login(arm, *options); });
   });

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "base/file.h"
 #include "base/random.h"
+#include "cli/client/login.h"
 
 namespace slipway::cli {
 namespace {
@@ -74,6 +77,11 @@ Endpoint find_service(const Settings& settings) {
   if (const std::size_t at = endpoint.url.find(mark); at != std::string::npos) {
     endpoint.fingerprint = endpoint.url.substr(at + mark.size());
     endpoint.url.resize(at);
+  }
+  if (const std::string file = login_file(settings, endpoint.url);
+      endpoint.token_file.empty() && ::access(file.c_str(), F_OK) == 0) {
+    endpoint.token_file = file;
+    endpoint.is_login = true;
   }
   // The token of the service on this machine is an admin's: it is not sent to another service.
   if (endpoint.token_file.empty() && is_local)
@@ -153,9 +161,12 @@ Outcome<net::Response> Service::request(std::string_view method, const std::stri
     failure.why =
         "no token was sent: " +
         (endpoint_.token_file.empty() ? "the one in the data folder belongs to another service" : no_token_);
-    failure.hint = "pass --token-file FILE, or set SLIPWAY_TOKEN_FILE";
+    failure.hint = "sign in: slipway login --user NAME; or pass --token-file FILE, or set SLIPWAY_TOKEN_FILE";
   }
-  if (response->status == 401 && has_token_) failure.hint = "pass --token-file FILE with a valid token";
+  if (response->status == 401 && endpoint_.is_login)
+    failure.hint = "sign in again: slipway login --user NAME";
+  else if (response->status == 401 && has_token_)
+    failure.hint = "pass --token-file FILE with a valid token";
   failure.status = response->status;
   return give_up(std::move(failure));
 }

@@ -25,6 +25,7 @@ struct Endpoint {
   std::string token_file;     // where the token is read from; it may be missing. Empty: no token is known
                               // for this service
   bool token_needed = false;  // the user named that file, so it has to be there
+  bool is_login = false;      // it is that of a sign-in at this service
 };
 // --service or SLIPWAY_SERVICE, else what the service wrote into <data>/service.json, else the usual port.
 Endpoint find_service(const Settings& settings);

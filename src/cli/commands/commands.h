@@ -34,6 +34,9 @@ void add_sim(CommandTree& tree, Context& context);
 void add_audit(CommandTree& tree, Context& context);
 void add_secret(CommandTree& tree, Context& context);
 void add_token(CommandTree& tree, Context& context);
+void add_user(CommandTree& tree, Context& context);
+void add_workspace(CommandTree& tree, Context& context);
+void add_logout(CommandTree& tree, Context& context);
 void add_datastore(CommandTree& tree, Context& context);
 void add_completion(CommandTree& tree, Context& context);
 

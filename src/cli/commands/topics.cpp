@@ -40,7 +40,7 @@ On a narrow terminal columns are dropped, first those named first:
   pool list    GPUS, PROVISIONER, MEMORY, LOST, CORES
   queue        PRIORITY, NAME, POOL, TASKS, NEEDS, USER, POSITION, WAITS
   events       EVENT, TIME
-  token list   WORKSPACE, USES, NODE, BY
+  token list   WORKSPACE, USES, NODE, BY, POOL, SCOPE, USED, USER
   pool history  STATES, NODES, TARGET
   files list, datastore list-files  MODIFIED
 The reason is never dropped. Output that is no terminal is not cropped, has no colours and no pager.

@@ -1,0 +1,42 @@
+#pragma once
+// Users and the members of workspaces. A user's tokens follow: their role is that of the membership, lowered
+// by what each is for, and they go with the membership or when the user is disabled, in the same turn.
+#include <optional>
+#include <string>
+
+#include "control/turn.h"
+#include "domain/user.h"
+
+namespace slipway::control {
+
+// With `member`, of a workspace from the beginning. Tokens that the user held by name become the user's own.
+Result<UserRecord> add_user(Turn& turn, const Caller& caller, UserRecord user,
+                            const std::optional<MemberRecord>& member);
+Result<UserRecord> enable_user(Turn& turn, const Caller& caller, const std::string& name, bool enabled);
+Result<void> remove_user(Turn& turn, const Caller& caller, const std::string& name);
+// A code to sign in with once, by its hash; the one before it is good no longer.
+Result<UserRecord> invite_user(Turn& turn, const Caller& caller, const std::string& name,
+                               const std::string& code_hash, Duration good_for);
+
+// The workspace is there once it has a member.
+Result<MemberRecord> put_member(Turn& turn, const Caller& caller, const MemberRecord& member);
+Result<void> remove_member(Turn& turn, const Caller& caller, const std::string& workspace,
+                           const std::string& user);
+
+// A token that is made for a user has no more than the user.
+Result<TokenRecord> for_user(const State& state, TokenRecord token);
+
+// A sign-in whose password or code was found right.
+struct SignIn {
+  std::string user;
+  std::string password{};      // the hash that the password was compared with, or
+  std::string code{};          // that of the code, which is used now
+  std::string new_password{};  // its hash; empty: none is set
+  std::string workspace{};     // empty: the only one of the user, or `default`
+  TokenRecord token{};         // with its id, hash and expiry
+};
+Result<TokenRecord> sign_in(Turn& turn, SignIn request);
+// Only tokens of sign-ins: others are revoked by name.
+Result<void> sign_out(Turn& turn, const std::string& token);
+
+}  // namespace slipway::control

@@ -1,0 +1,35 @@
+#pragma once
+// Users, members and sign-ins as the API's JSON.
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "domain/user.h"
+
+namespace slipway::wire {
+
+std::string format(const UserRecord& user);  // without password and code
+std::string format(const MemberRecord& member);
+
+struct UserRequest {
+  std::string name;
+  bool is_service = false;
+  std::string password;                // empty: none
+  std::optional<MemberRecord> member;  // of this workspace from the beginning
+};
+Result<UserRequest> parse_user_request(std::string_view json);
+Result<Role> parse_member_request(std::string_view json);
+
+struct LoginRequest {
+  std::string user;
+  std::string password;      // or
+  std::string code;          // one of the two
+  std::string new_password;  // the password from now on; empty: as it was
+  std::string workspace;     // empty: the only one, or `default`
+  Duration expires_in{};
+};
+Result<LoginRequest> parse_login_request(std::string_view json);
+
+}  // namespace slipway::wire
