@@ -194,8 +194,8 @@ void add_up(CommandTree& tree, Context& context) {
       .texts("--datastore-root FOLDER", flags->datastore_roots,
              "a folder that admins may make datastores in, with datastore create --path (may be repeated)")
       .texts("--run-as USER=UID:GID", flags->run_as,
-             "the jobs of this user run as that user of the machine; also WORKSPACE/USER, WORKSPACE/ and * "
-             "(may be repeated)")
+             "the jobs of this user of workspace default run as that user of the machine; also "
+             "WORKSPACE/USER, WORKSPACE/ and * (may be repeated)")
       .text("--run-as-file FILE", flags->run_as_file, "such rules, one a line")
       .flag("--trust-members", flags->trust_members,
             "give out tokens of other users without --run-as: their jobs can read all that the service can")
