@@ -26,6 +26,8 @@ bool pass_on(const std::string& group, const std::string& controller) {
          write_control(group + "/cgroup.subtree_control", "+" + controller).has_value();
 }
 
+std::string group_name(std::string_view keeper_id) { return "slipway-" + std::string(keeper_id); }
+
 constexpr std::uint64_t cpu_period = 100'000;   // microseconds, the kernel's own default
 constexpr std::uint64_t cpu_quota_min = 1'000;  // the least the kernel takes
 
@@ -42,18 +44,31 @@ CgroupPool::CgroupPool(const std::string& keeper_id, Mode mode) {
     no_trees_ = no_limits_ = cpu_limit_reason_ = "SLIPWAY_NO_CGROUP is set";
     return;
   }
-  find_trees("slipway-" + keeper_id);
-  find_memory("slipway-" + keeper_id);
-  find_pids("slipway-" + keeper_id);
+  find_trees(group_name(keeper_id));
+  find_memory(group_name(keeper_id));
+  find_pids(group_name(keeper_id));
   cpu_limit_reason_ = tree_has_cpu_ ? "cpu.max in " + tree_folder_
                       : tree_folder_.empty()
                           ? no_trees_
                           : "the cpu controller is in no v2 cgroup that this agent may use";
 }
 
+std::vector<std::string> CgroupPool::left_by(std::string_view id_begins) {
+  std::vector<std::string> parents;
+  if (const auto own = own_cgroup_v2()) parents = {*own, std::filesystem::path(*own).parent_path().string()};
+  for (const char* controller : {"memory", "pids"})
+    if (const auto own = own_cgroup_v1(controller)) parents.push_back(*own);
+  std::vector<std::string> left;
+  for (const std::string& parent : parents)
+    for (std::string& group : groups_below(parent))
+      if (std::string_view(group).substr(parent.size() + 1).starts_with(group_name(id_begins)))
+        left.push_back(std::move(group));
+  return left;
+}
+
 // Under our own group; or beside it, where the kernel's rule that a group with processes passes no
 // controllers on to those below would cost us the limits.
-void CgroupPool::find_trees(const std::string& group_name) {
+void CgroupPool::find_trees(const std::string& name) {
   const Result<std::string> own = own_cgroup_v2();
   if (!own) {
     no_trees_ = own.error().what;
@@ -63,7 +78,7 @@ void CgroupPool::find_trees(const std::string& group_name) {
   for (const char* controller : {"memory", "cpu", "pids"}) (void)pass_on(*own, controller);
   for (const std::string& parent : {*own, beside}) {
     if (::access((parent + "/cgroup.procs").c_str(), F_OK) != 0) continue;  // above the hierarchy
-    const std::string group = parent + "/" + group_name;
+    const std::string group = parent + "/" + name;
     if (auto made = make_group(group); !made) {
       if (no_trees_.empty()) no_trees_ = made.error().what;
       continue;
@@ -82,23 +97,23 @@ void CgroupPool::find_trees(const std::string& group_name) {
   }
 }
 
-void CgroupPool::find_memory(const std::string& group_name) {
+void CgroupPool::find_memory(const std::string& name) {
   if (tree_has_memory_) return;
   const Result<std::string> own = own_cgroup_v1("memory");
   if (!own) {
     no_limits_ = "the memory controller is in no cgroup that this agent may use";
     return;
   }
-  if (auto made = make_group(*own + "/" + group_name); !made)
+  if (auto made = make_group(*own + "/" + name); !made)
     no_limits_ = made.error().what;
   else
-    memory_folder_ = *own + "/" + group_name;
+    memory_folder_ = *own + "/" + name;
 }
 
-void CgroupPool::find_pids(const std::string& group_name) {
+void CgroupPool::find_pids(const std::string& name) {
   if (tree_has_pids_) return;
   const Result<std::string> own = own_cgroup_v1("pids");
-  if (own && make_group(*own + "/" + group_name)) pids_folder_ = *own + "/" + group_name;
+  if (own && make_group(*own + "/" + name)) pids_folder_ = *own + "/" + name;
 }
 
 std::vector<std::string> CgroupPool::notes() const {

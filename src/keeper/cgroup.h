@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
@@ -22,6 +23,9 @@ namespace slipway::keeper {
 
 class CgroupPool {
  public:
+  // Groups of the keepers whose id begins so, where one that starts here would make its own.
+  static std::vector<std::string> left_by(std::string_view id_begins);
+
   enum class Mode { allowed, forbidden };  // forbidden: as if the machine had none
   CgroupPool(const std::string& keeper_id, Mode mode);
 
@@ -76,9 +80,9 @@ class CgroupPool {
     bool is_limited = false;      // the process that has the slot
     std::uint64_t oom_kills = 0;  // before it
   };
-  void find_trees(const std::string& group_name);
-  void find_memory(const std::string& group_name);
-  void find_pids(const std::string& group_name);
+  void find_trees(const std::string& name);
+  void find_memory(const std::string& name);
+  void find_pids(const std::string& name);
   std::string pids_folder(int number, const Slot& slot) const;
   Result<void> open_slot(int number, Slot& slot) const;
   Result<void> set_limit(Slot& slot, Bytes limit);

@@ -92,14 +92,6 @@ Result<std::string> own_group(std::string_view type, std::string_view controller
   return *path == "/" || path->empty() ? mount->point : mount->point + *path;
 }
 
-std::vector<std::string> groups_below(const std::string& folder) {
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
-  while (const dirent* entry = open ? ::readdir(open.get()) : nullptr)
-    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') names.push_back(folder + "/" + entry->d_name);
-  return names;
-}
-
 using Deadline = std::chrono::steady_clock::time_point;
 
 int milliseconds_left(Deadline deadline) {
@@ -158,6 +150,14 @@ std::vector<pid_t> group_processes(const std::string& folder) {
     if (pid > 0) pids.push_back(pid);  // 0: of a namespace we do not see
   });
   return pids;
+}
+
+std::vector<std::string> groups_below(const std::string& folder) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
+  while (const dirent* entry = open ? ::readdir(open.get()) : nullptr)
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') names.push_back(folder + "/" + entry->d_name);
+  return names;
 }
 
 std::uint64_t control_number(std::string_view content, std::string_view name) {

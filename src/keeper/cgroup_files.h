@@ -19,6 +19,7 @@ Result<void> write_control(const std::string& file, std::string_view value);
 std::vector<pid_t> group_processes(const std::string& folder);  // of this group alone, not of those below
 // The number after `name` in a file of "name number" lines; 0 when there is none.
 std::uint64_t control_number(std::string_view content, std::string_view name);
+std::vector<std::string> groups_below(const std::string& folder);
 bool has_word(std::string_view content, std::string_view word);
 
 Result<void> make_group(const std::string& folder);  // one that exists is fine

@@ -38,7 +38,7 @@ struct JournalContent {
   std::vector<DutyRecord> duties;   // likewise
 };
 
-// nullopt when there is none, or when not even its header can be read (then no process was started after it).
+// nullopt when there is none, or when not even its header can be read.
 Result<std::optional<JournalContent>> read_journal(const std::string& path);
 
 class Journal {

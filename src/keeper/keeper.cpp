@@ -23,7 +23,6 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/file.h"
-#include "base/random.h"
 #include "base/resident.h"
 #include "base/result.h"
 #include "keeper/agent_restart.h"
@@ -311,19 +310,20 @@ Result<void> keep(const std::string& folder, const std::vector<std::string>& res
   auto boot = read_file("/proc/sys/kernel/random/boot_id");
   if (!boot) return fail(boot.error());
   const std::string journal_path = folder + "/keeper.journal";
-  auto left = recover(journal_path, *boot, clock.now());
+  const Result<KeeperIdentity> identity = identify(folder);
+  if (!identity) return fail(identity.error());
+  auto left = recover(journal_path, *identity, *boot, clock.now());
   if (!left) return fail(left.error());
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail(system_error("cannot make an epoll", errno));
 
-  const KeeperIdentity identity{random_hex(8)};
   const char* no_cgroup = std::getenv("SLIPWAY_NO_CGROUP");
   const bool forbidden = no_cgroup != nullptr && std::string_view(no_cgroup) == "1";
-  CgroupPool cgroups(identity.id, forbidden ? CgroupPool::Mode::forbidden : CgroupPool::Mode::allowed);
-  const JournalHeader header{*boot, identity.id, cgroups.folders()};
+  CgroupPool cgroups(identity->id, forbidden ? CgroupPool::Mode::forbidden : CgroupPool::Mode::allowed);
+  const JournalHeader header{*boot, identity->id, cgroups.folders()};
   auto journal = Journal::create(journal_path, {header, {}, left->ended, left->duties});
   if (!journal) return cgroups.remove().and_then([&]() -> Result<void> { return fail(journal.error()); });
-  Processes processes(identity, std::move(cgroups), std::move(*journal), header, std::move(*left),
+  Processes processes(*identity, std::move(cgroups), std::move(*journal), header, std::move(*left),
                       cores_of(folder), folder + "/empty", epoll.get(), clock, restart_command);
   Result<void> done = serve(folder, std::move(epoll), processes, clock);
   processes.remove_empty_folders();

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "base/cores.h"
@@ -436,6 +437,58 @@ TEST_P(KeeperTest, KilledKeeperEndsItsTrees) {
   EXPECT_EQ(keeper.list.ended[1].key, attempt(2));
   EXPECT_EQ(keeper.list.ended[1].kind, ProcessEndKind::lost);
   EXPECT_FALSE(keeper.list.ended[1].counts_against_retries);
+}
+
+// Offsets of the contents of the records in a journal: each follows its length and a checksum.
+std::vector<std::size_t> records_of(const std::string& journal) {
+  std::vector<std::size_t> offsets;
+  for (std::size_t at = 0; at + 8 < journal.size();) {
+    std::uint32_t size = 0;
+    std::memcpy(&size, journal.data() + at, sizeof size);
+    offsets.push_back(at + 8);
+    at += 8 + size;
+  }
+  return offsets;
+}
+
+TEST_P(KeeperTest, TreesAreEndedWhateverBecameOfTheJournal) {
+  keeper.disconnect();
+  keeper.kill();
+  const std::string journal = keeper.folder + "/keeper.journal";
+  const auto damage = [&](std::optional<std::size_t> record) {
+    if (!record) return static_cast<void>(::unlink(journal.c_str()));
+    std::string bytes = read_file(journal).value();
+    bytes[records_of(bytes)[*record]] ^= 0x55;
+    ASSERT_TRUE(write_file(journal, bytes).has_value());
+  };
+  std::size_t records = 1;
+  for (std::optional<std::size_t> record; !record || *record < records; record = record ? *record + 1 : 0) {
+    SCOPED_TRACE(record ? "record " + std::to_string(*record) : "no journal");
+    keeper.start();
+    keeper.send(keeper.script(1, "exit 3"));
+    keeper.started();
+    keeper.ended();
+    const std::string pid_file = keeper.folder + "/daemon";
+    ::unlink(pid_file.c_str());
+    keeper.send(keeper.script(2,
+                              "(setsid env -i /bin/sh -c 'echo $$ > '$HERE'/daemon; exec /bin/sleep 1000' "
+                              ">/dev/null 2>&1 &); exec sleep 1000"));
+    keeper.started();
+    const pid_t daemon = pid_in(pid_file);
+    ASSERT_TRUE(is_alive(daemon));
+    keeper.disconnect();
+    keeper.kill();
+    records = records_of(read_file(journal).value()).size();
+    damage(record);
+    keeper.start();
+    EXPECT_FALSE(is_alive(daemon)) << "ended before the new keeper listens";
+    EXPECT_TRUE(keeper.list.running.empty());
+    for (const ProcessEnded& end : keeper.list.ended) keeper.send(ForgetRequest{{end.key}});
+    keeper.send(QuitRequest{});
+    keeper.wait();
+  }
+  EXPECT_GE(records, 4u);
+  keeper.start();
 }
 
 TEST_P(KeeperTest, SecondKeeperIsRefused) {

@@ -3,29 +3,33 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <set>
 #include <string_view>
 
 #include "base/file.h"
+#include "base/random.h"
+#include "base/sha256.h"
 
 namespace slipway::keeper {
 namespace {
 
-// 01, then 32 bits of the keeper's id, then 30 bits of the serial: below 2^63, where the kernel says
+// 01, then 32 bits of the folder's id, then 30 bits of the serial: below 2^63, where the kernel says
 // infinite.
 constexpr std::uint64_t tag_mark = 1ull << 62;
 constexpr unsigned serial_bits = 30;
 constexpr std::uint64_t serial_mask = (1ull << serial_bits) - 1;
 
-std::uint64_t keeper_bits(const std::string& id) {
-  return std::strtoull(id.substr(0, 8).c_str(), nullptr, 16) << serial_bits;
+std::uint64_t folder_bits(const KeeperIdentity& keeper) {
+  return std::strtoull(std::string(keeper.folder_id()).c_str(), nullptr, 16) << serial_bits;
 }
 
 struct ProcessInfo {
@@ -109,15 +113,23 @@ std::vector<FoundProcess> find(const Matches& matches) {
 }  // namespace
 
 std::uint64_t KeeperIdentity::tag(std::uint32_t serial) const {
-  return tag_mark | keeper_bits(id) | (serial & serial_mask);
+  return tag_mark | folder_bits(*this) | (serial & serial_mask);
 }
 
 bool KeeperIdentity::owns(std::uint64_t tag) const {
-  return (tag & ~serial_mask) == (tag_mark | keeper_bits(id));
+  return (tag & ~serial_mask) == (tag_mark | folder_bits(*this));
 }
 
 std::string KeeperIdentity::marker(const WorkKey& key, std::uint32_t rank) const {
   return fmt::format("SLIPWAY_KEEPER={}.{}.{}", id, to_string(key), rank);
+}
+
+// By device and inode: two nodes may have the same path, each in a file system of its own.
+Result<KeeperIdentity> identify(const std::string& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) return fail(system_error("cannot look at " + folder, errno));
+  const std::string of_folder = sha256_hex(fmt::format("{}:{}", status.st_dev, status.st_ino)).substr(0, 8);
+  return KeeperIdentity{of_folder + random_hex(4)};
 }
 
 std::vector<FoundProcess> find_tree(const KeeperIdentity& keeper, const TreeQuery& query) {
@@ -137,7 +149,7 @@ std::vector<FoundProcess> find_tree(const KeeperIdentity& keeper, const TreeQuer
 }
 
 std::vector<FoundProcess> find_all(const KeeperIdentity& keeper) {
-  const std::string marker = "SLIPWAY_KEEPER=" + keeper.id + ".";
+  const std::string marker = fmt::format("SLIPWAY_KEEPER={}", keeper.folder_id());
   return find([&](const ProcessInfo& info) {
     return keeper.owns(read_tag(info.pid)) || has_marker(info.pid, marker, false);
   });

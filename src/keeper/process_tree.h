@@ -11,15 +11,19 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "domain/work_key.h"
 
 namespace slipway::keeper {
 
-// One instance of a keeper.
+// One instance of a keeper. The first half of its id is that of the node's folder, which all keepers of the
+// folder have in turn: so what one of them left is found whatever became of the files it wrote.
 struct KeeperIdentity {
   std::string id;  // 16 hexadecimal digits
+  std::string_view folder_id() const { return std::string_view(id).substr(0, 8); }
   // The tag of the `serial`th process it starts.
   std::uint64_t tag(std::uint32_t serial) const;
   bool owns(std::uint64_t tag) const;
@@ -39,7 +43,10 @@ struct TreeQuery {
 };
 std::vector<FoundProcess> find_tree(const KeeperIdentity& keeper, const TreeQuery& query);
 
-// Everything a (dead) keeper left.
+// A new identity for a keeper of this folder.
+Result<KeeperIdentity> identify(const std::string& folder);
+
+// Everything that the keepers of its folder left; they are dead.
 std::vector<FoundProcess> find_all(const KeeperIdentity& keeper);
 
 // Sends the signal unless the process is gone; never to another one that got its pid.

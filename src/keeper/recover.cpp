@@ -3,21 +3,19 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <utility>
 
+#include "keeper/cgroup.h"
 #include "keeper/cgroup_files.h"
 #include "keeper/journal.h"
-#include "keeper/process_tree.h"
 
 namespace slipway::keeper {
 namespace {
 
-Result<void> end_leftovers(const JournalHeader& header) {
-  for (const std::string& folder : header.cgroups)
-    if (auto cleared = clear_cgroup(folder); !cleared) return cleared;
-  const KeeperIdentity dead{header.keeper};
+Result<void> end_leftovers(const KeeperIdentity& dead) {
   const auto deadline = std::chrono::steady_clock::now() + 10s;
   for (std::vector<FoundProcess> left = find_all(dead); !left.empty(); left = find_all(dead)) {
     if (std::chrono::steady_clock::now() > deadline)
@@ -32,14 +30,22 @@ Result<void> end_leftovers(const JournalHeader& header) {
 
 }  // namespace
 
-Result<Recovered> recover(const std::string& journal_path, const std::string& boot, TimePoint now) {
+Result<Recovered> recover(const std::string& journal_path, const KeeperIdentity& next,
+                          const std::string& boot, TimePoint now) {
   Result<std::optional<JournalContent>> journal = read_journal(journal_path);
   if (!journal) return fail(journal.error());
+  std::vector<std::string> cgroups = CgroupPool::left_by(next.folder_id());
+  if (*journal && (*journal)->header.boot == boot)
+    cgroups.insert(cgroups.end(), (*journal)->header.cgroups.begin(), (*journal)->header.cgroups.end());
+  for (const std::string& folder : cgroups)
+    if (auto cleared = clear_cgroup(folder); !cleared) return fail(cleared.error());
+  if (auto ended = end_leftovers(next); !ended) return fail(ended.error());
   if (!*journal) return Recovered{};
   JournalContent& left = **journal;
   const bool same_boot = left.header.boot == boot;
-  if (same_boot)
-    if (auto ended = end_leftovers(left.header); !ended) return fail(ended.error());
+  // One of an earlier version is known by its id alone.
+  if (const KeeperIdentity dead{left.header.keeper}; same_boot && dead.folder_id() != next.folder_id())
+    if (auto ended = end_leftovers(dead); !ended) return fail(ended.error());
   for (const Intent& intent : left.open) {
     ProcessEnded end;
     end.key = intent.key;
@@ -49,7 +55,7 @@ Result<Recovered> recover(const std::string& journal_path, const std::string& bo
     end.detail = same_boot ? "the node's keeper died and its processes were ended"
                            : "the node's machine was restarted";
     end.started_at = intent.time;
-    end.ended_at = now;
+    end.ended_at = std::max(now, intent.time);  // the clock may have been set back
     left.ended.push_back(std::move(end));
   }
   return Recovered{std::move(left.ended), std::move(left.duties)};

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "keeper/process_tree.h"
 #include "keeper/protocol.h"
 
 namespace slipway::keeper {
@@ -14,10 +15,12 @@ struct Recovered {
   std::vector<DutyRecord> duties;
 };
 
-// Reads the journal of a dead keeper, ends every process it left, and says what became of them: ends nobody
-// has acknowledged, for each that was running (or about to) that it was lost, and what agents left. When the
-// machine was restarted meanwhile there is nothing to end. An error when a process of it cannot be ended:
-// then nothing new may be started, since the same work could run twice.
-Result<Recovered> recover(const std::string& journal_path, const std::string& boot, TimePoint now);
+// Ends every process that the keepers of the folder left, and says from the journal of the last one what
+// became of them: ends nobody has acknowledged, for each that was running (or about to) that it was lost, and
+// what agents left. Processes are found by the marks of the folder: a journal that is gone or cannot be read
+// hides none. An error when one of them cannot be ended: then nothing new may be started, since the same work
+// could run twice.
+Result<Recovered> recover(const std::string& journal_path, const KeeperIdentity& next,
+                          const std::string& boot, TimePoint now);
 
 }  // namespace slipway::keeper
