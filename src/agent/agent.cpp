@@ -454,12 +454,12 @@ class Agent {
           !written)
         log::error("node.notice_not_written",
                    {{"attempt", to_string(order.key)}, {"why", written.error().what}});
-    duties_.stop(order.key);
+    duties_.stop(order);
     keeper_.send(keeper::StopRequest{order.key, order.grace});
   }
   void carry_out(effect::RenewLease& renew) {
     if (options_.local) return;  // a node of the service's machine has none
-    keeper_.send(keeper::RenewRequest{boot_time() - (clock_.now() - renew.from)});
+    keeper_.send(keeper::RenewRequest{clock_.as_boot_time(renew.from)});
   }
   void carry_out(effect::Forget& forget) {
     for (const WorkKey& key : forget.keys) preparer_.release(key);

@@ -113,7 +113,6 @@ void AgentCore::received(SessionId session, ToAgent message, TimePoint now) {
                    if (!hello_said_) return close("the service said Welcome before Hello");
                    if (welcome_) return;
                    welcome_ = welcome;
-                   effects_.emplace_back(effect::RenewLease{hello_sent_});
                  },
                  [&](Refused& refused) {
                    close("the service refused: " + refused.reason);
@@ -125,15 +124,17 @@ void AgentCore::received(SessionId session, ToAgent message, TimePoint now) {
                    if (orders.number <= orders_number_) return;  // repeated on the way
                    if (orders.number != orders_number_ + 1) return close("orders are missing");
                    orders_number_ = orders.number;
-                   renew_lease(orders.received);  // before what is to start under it
                    apply(std::move(orders), now);
                  },
              },
              message);
 }
 
+// The first orders of a session acknowledge Hello; its Welcome alone does not: until what is to stop is
+// known, nothing may start that a lease that ended in between forbids.
 void AgentCore::renew_lease(std::uint64_t received) {
   std::optional<TimePoint> sent;
+  if (orders_number_ == 1) sent = hello_sent_;
   while (!unacknowledged_.empty() && unacknowledged_.front().first <= received) {
     sent = unacknowledged_.front().second;
     unacknowledged_.pop_front();

@@ -17,7 +17,7 @@
 // - What there is to report is said at once; only while at least as much waits in the keeper as has ended may
 //   it wait a moment and travel together, for then nothing is idle that the service could use.
 // - A session renews the lease of the node (domain/lease.h) as of the sending of what the service
-// acknowledges.
+//   acknowledges, after what it ordered to stop and before what it ordered to start.
 // - Nothing here ends a process but a StopOrder. The keeper ends those whose lease was not renewed in time.
 #include <deque>
 #include <map>
@@ -172,6 +172,7 @@ class AgentCore {
   void close(std::string why);
   void renew_lease(std::uint64_t received);
   void apply(Orders orders, TimePoint now);
+  void drop_what_is_not_asked_for(const std::vector<PrepareOrder>& asked);
   void prepare(const PrepareOrder& order);
   void begin_preparation(const AttemptKey& of, Attempt& attempt);
   void settle_preparations();

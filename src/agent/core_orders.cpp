@@ -1,5 +1,6 @@
 // Orders of the service: attempts are prepared, handed to the keeper, stopped and forgotten.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "agent/core.h"
@@ -46,15 +47,32 @@ void explain(const ProcessEnded& ended, Prepared& result) {
 
 void AgentCore::apply(Orders orders, TimePoint now) {
   if (!orders.forget.empty()) forget(orders.forget);  // first: it may be asked to come back to one of them
+  if (orders.number == 1) drop_what_is_not_asked_for(orders.prepare);
   for (const PrepareOrder& order : orders.prepare) prepare(order);
   for (StartOrder& order : orders.start) accept(std::move(order));
+  for (const StopOrder& order : orders.stop) stop(order, now);
+  renew_lease(orders.received);
   hand_over_what_may();
   for (FilesOrder& order : orders.files)
     if (const auto known = attempts_.find(order.key); known != attempts_.end() && !known->second.is_over())
       effects_.emplace_back(effect::WriteFiles{std::move(order)});
-  for (const StopOrder& order : orders.stop) stop(order, now);
   for (std::string& folder : orders.remove) effects_.emplace_back(effect::RemoveFolder{std::move(folder)});
   if (orders.quit) quitting_ = true;
+}
+
+// Hello does not speak of what is still being laid out: the service asks again for what it still wants.
+void AgentCore::drop_what_is_not_asked_for(const std::vector<PrepareOrder>& asked) {
+  std::set<WorkKey> wanted;
+  for (const PrepareOrder& order : asked) wanted.insert(order.key);
+  for (auto at = attempts_.begin(); at != attempts_.end();) {
+    const bool is_laid_out = at->second.ordered || at->second.prepared || at->second.found;
+    if (is_laid_out || wanted.contains(at->first)) {
+      ++at;
+      continue;
+    }
+    effects_.emplace_back(effect::Release{at->first});
+    at = attempts_.erase(at);
+  }
 }
 
 void AgentCore::prepare(const PrepareOrder& order) {
@@ -143,7 +161,6 @@ void AgentCore::stop(const StopOrder& order, TimePoint now) {
     if (attempts_.contains(preparation.key)) stop(preparation, now);
   } else if (!attempt.handed) {
     end_rest(attempt, end_of(ProcessEndKind::not_started, "stopped before it was started", now));
-    hand_over_what_may();
   } else if (keeper_ready_) {
     effects_.emplace_back(effect::Stop{order});
   } else if (!attempt.stop || order.grace < attempt.stop->grace) {

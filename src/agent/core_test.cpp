@@ -250,13 +250,15 @@ TEST_F(AgentCoreTest, StopBeforeTheStart) {
 
 TEST_F(AgentCoreTest, StopOfARunningAttempt) {
   join();
-  say({.start = {order(1)}, .stop = {{key(1)}}});
-  EXPECT_EQ(effects(), (Words{"start 1", "stop 1"}));
+  say({.start = {order(1), order(2)}, .stop = {{key(2)}}});
+  EXPECT_EQ(effects(), (Words{"start 1", "report 1 -2:not_started"}));
+  say({.stop = {{key(1)}}});
+  EXPECT_EQ(effects(), Words{"stop 1"});
   say({.stop = {{key(1), Duration(0)}, {key(8)}}});
   EXPECT_EQ(effects(), Words{"stop 1"}) << "a harder one is passed on, one for nobody is not";
   end(1);
   say({.stop = {{key(1)}}});
-  EXPECT_EQ(effects(), Words{"report 1 -1:exited"});
+  EXPECT_EQ(effects(), Words{"report 2 -1:exited"});
 }
 
 TEST_F(AgentCoreTest, EndsAreReportedUntilForgotten) {
@@ -367,7 +369,8 @@ TEST_F(AgentCoreTest, StopWhileStaging) {
 
 TEST_F(AgentCoreTest, QuitWhenNothingIsLeft) {
   join();
-  say({.start = {order(1)}, .stop = {{key(1)}}, .quit = true});
+  say({.start = {order(1)}});
+  say({.stop = {{key(1)}}, .quit = true});
   EXPECT_EQ(effects(), (Words{"start 1", "stop 1"}));
   end(1);
   EXPECT_EQ(effects(), Words{"report 1 -1:exited"}) << "the end is not saved yet";
@@ -434,7 +437,7 @@ TEST_F(AgentCoreTest, PreparedAttemptIsInHelloAndReleasedWhenStopped) {
   core.received(two, Welcome{}, now);
   Orders orders{.number = 1, .start = {}, .stop = {{key(1)}, {key(3)}}};
   core.received(two, orders, now);
-  EXPECT_EQ(effects(), (Words{"release 1", "release 3"})) << "and no end is reported: nothing ran";
+  EXPECT_EQ(effects(), (Words{"release 3", "release 1"})) << "and no end is reported: nothing ran";
   core.staged({key(3), {31003}, "x", {}}, now);
   EXPECT_EQ(effects(), Words{"release 3"}) << "found too late";
 }
@@ -559,7 +562,12 @@ TEST_F(AgentCoreTest, NewAgentContinuesAPreparation) {
 
 TEST_F(AgentCoreTest, LeaseIsRenewedAsOfTheSendingOfWhatIsAcknowledged) {
   join();
-  EXPECT_EQ(renewed, now) << "Welcome acknowledges Hello";
+  EXPECT_EQ(renewed, std::nullopt) << "what is to stop is not known yet";
+  const TimePoint hello = now;
+  now += 100ms;
+  say({});
+  effects();
+  EXPECT_EQ(renewed, hello);
   const TimePoint first = now += 500ms;
   core.tick(now);
   ASSERT_EQ(effects(), std::vector<std::string>{"report 1"});
@@ -590,6 +598,44 @@ TEST_F(AgentCoreTest, LeaseIsRenewedBeforeWhatStartsUnderIt) {
   const std::vector<Effect> effects = core.take_effects(now);
   ASSERT_GE(effects.size(), 2u);
   EXPECT_TRUE(std::holds_alternative<effect::RenewLease>(effects[0]));
+}
+
+// After a long silence the service may have started elsewhere what is still being laid out here.
+TEST_F(AgentCoreTest, LeaseIsNotRenewedForWhatIsToStop) {
+  join();
+  say({.start = {with_source(1), order(2, true), order(3)}});
+  effects();
+  start(3);
+  effects();
+  core.disconnected(one);
+  core.connected(two, now);
+  core.received(two, Welcome{NodeId(1)}, now);
+  EXPECT_EQ(effects(), Words{"hello"});
+  Orders orders{.number = 1, .stop = {{key(1)}, {key(2)}, {key(3)}}};
+  core.received(two, orders, now);
+  std::vector<Effect> effects = core.take_effects(now);
+  ASSERT_EQ(effects.size(), 3u);
+  EXPECT_EQ(describe(effects[0]), "stop 3");
+  EXPECT_TRUE(std::holds_alternative<effect::RenewLease>(effects[1]));
+  EXPECT_EQ(describe(effects[2]), "report 1 -1:not_started -2:not_started");
+  core.staged({key(1), {}, {}, {}}, now);
+  EXPECT_EQ(effects(), Words{});
+}
+
+TEST_F(AgentCoreTest, WhatIsLaidOutIsDroppedUnlessItIsAskedForAgain) {
+  join();
+  say({.prepare = {preparing(1), preparing(2)}});
+  effects();
+  core.disconnected(one);
+  core.connected(two, now);
+  core.received(two, Welcome{NodeId(1)}, now);
+  effects();
+  core.received(two, Orders{.number = 1, .prepare = {preparing(2)}}, now);
+  EXPECT_EQ(effects(), Words{"release 1"});
+  core.staged({key(1), {}, {}, {}}, now);
+  EXPECT_EQ(effects(), Words{"release 1"}) << "found too late";
+  core.staged({key(2), {31001}, "5ec2e7", {}}, now);
+  EXPECT_EQ(effects(), Words{"report 1 =2"});
 }
 
 }  // namespace

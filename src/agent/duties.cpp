@@ -10,7 +10,8 @@ namespace {
 // The program that pushes tries each request several times itself.
 constexpr Duration again_after[] = {1s, 3s};
 
-// Of others there is nothing to send, or the attempt may already run elsewhere.
+constexpr const char* out_of_time = "the time for sending was over";
+
 bool ran(const ProcessEnded& end) {
   return end.kind == ProcessEndKind::exited || end.kind == ProcessEndKind::signalled;
 }
@@ -47,6 +48,7 @@ Pushes take_pushes(keeper::ProcessList& list) {
 void Duties::add(const WorkKey& key, Duty duty, std::string content) {
   Work& work = works_[key];
   work.is_ours = true;
+  work.has_run = work.was_lost = false;
   work.left.clear();
   for (const Duty::Process& process : duty.processes) work.left.insert(process.rank);
   work.duty = std::move(duty);
@@ -109,20 +111,20 @@ void Duties::keeper_connected(keeper::ProcessList& list, TimePoint now) {
     }
     ProcessEnded* last = nullptr;
     for (ProcessEnded* end : ended->second) {
-      work.left.erase(end->rank);
+      note_end(work, *end);
       if (!work.unreadable.empty() && ran(*end)) end->outputs_problem = work.unreadable;
       if (work.outcome && work.outcome->rank == end->rank) end->outputs_problem = work.outcome->problem;
       if (!last || end->ended_at >= last->ended_at) last = end;
     }
     if (work.outcome)
       effects_.emplace_back(duty::Record{{key, work.outcome->rank + 1, work.outcome->problem}});
-    if (work.outcome || !work.left.empty() || !ran(*last) || !pushes(key, work.duty)) continue;
+    if (work.outcome || !work.left.empty() || !work.has_output() || !pushes(key, work.duty)) continue;
     held.emplace(key, last->rank);
     work.held = *last;
     work.pushing = pushed.running[key];
     work.push_problem.clear();
     const std::vector<ProcessEnded>& done = pushed.ended[key];
-    if (done.empty() && work.pushing.empty() && !again_.contains(key)) push(key, work);
+    if (done.empty() && work.pushing.empty() && !again_.contains(key)) push_or_give_up(key, work, now);
     for (const ProcessEnded& end : done) work.pushing.insert(end.rank);
     for (const ProcessEnded& end : done)
       if (work.held) push_ended(key, work, end, now);
@@ -151,14 +153,26 @@ void Duties::ended(ProcessEnded end, TimePoint now) {
   }
   if (found != works_.end()) {
     Work& work = found->second;
-    work.left.erase(end.rank);
+    note_end(work, end);
     if (!work.unreadable.empty() && ran(end)) end.outputs_problem = work.unreadable;
-    if (work.left.empty() && ran(end) && pushes(found->first, work.duty)) {
+    if (work.left.empty()) over_.erase(end.key);
+    if (work.left.empty() && work.has_output() && pushes(found->first, work.duty)) {
       work.held = std::move(end);
-      return push(found->first, work);
+      return push_or_give_up(found->first, work, now);
     }
   }
   effects_.emplace_back(duty::Report{std::move(end)});
+}
+
+void Duties::note_end(Work& work, const ProcessEnded& end) {
+  work.left.erase(end.rank);
+  work.has_run = work.has_run || ran(end);
+  work.was_lost = work.was_lost || end.kind == ProcessEndKind::lost;
+}
+
+void Duties::push_or_give_up(const WorkKey& key, Work& work, TimePoint now) {
+  if (work.push_until && *work.push_until <= now) return finish(key, work, out_of_time);
+  push(key, work);
 }
 
 void Duties::push(const WorkKey& key, Work& work) {
@@ -167,13 +181,16 @@ void Duties::push(const WorkKey& key, Work& work) {
   work.push_was_lost = false;
   const auto mounts = static_cast<std::uint32_t>(pushed_mounts(work.duty).size());
   for (std::uint32_t mount = 0; mount < mounts; ++mount) work.pushing.insert(mount);
+  if (work.push_until) push_over_[key] = *work.push_until;
   effects_.emplace_back(duty::Push{push_of(key)});
 }
 
 void Duties::push_ended(const WorkKey& key, Work& work, const ProcessEnded& end, TimePoint now) {
   if (work.pushing.erase(end.rank) == 0) return;  // of one that is not under way any more
   if (!is_good(end) && work.push_problem.empty())
-    work.push_problem = end.detail.empty() ? "the program that sends them failed" : end.detail;
+    work.push_problem = work.push_is_stopped ? out_of_time
+                        : end.detail.empty() ? "the program that sends them failed"
+                                             : end.detail;
   work.push_was_lost = work.push_was_lost || end.kind == ProcessEndKind::lost;
   if (!work.pushing.empty()) return;
   if (work.push_problem.empty()) return finish(key, work, {});
@@ -187,23 +204,38 @@ void Duties::push_ended(const WorkKey& key, Work& work, const ProcessEnded& end,
 void Duties::finish(const WorkKey& key, Work& work, std::string problem) {
   ProcessEnded end = *std::exchange(work.held, std::nullopt);
   again_.erase(key);
+  push_over_.erase(key);
   work.outcome = Outcome{end.rank, problem};
   effects_.emplace_back(duty::Record{{key, end.rank + 1, problem}});
   end.outputs_problem = std::move(problem);
   effects_.emplace_back(duty::Report{std::move(end)});
 }
 
-void Duties::stop(const WorkKey& key) {
+void Duties::stop(const WorkKey& key, std::optional<TimePoint> push_until) {
   const auto found = works_.find(key);
   if (found == works_.end()) return;
-  found->second.is_stopping = true;
-  if (again_.contains(key)) finish(key, found->second, found->second.push_problem);
+  Work& work = found->second;
+  work.is_stopping = true;
+  if (push_until) work.push_until = std::min(work.push_until.value_or(*push_until), *push_until);
+  if (again_.contains(key)) return finish(key, work, work.push_problem);
+  if (work.push_until && work.held) push_over_[key] = *work.push_until;
+}
+
+// What has run longest sets the time of all: the processes of an attempt start together.
+void Duties::began(const WorkKey& key, TimePoint since) {
+  const auto found = works_.find(key);
+  if (found == works_.end() || found->second.duty.wall_time_max.count() == 0) return;
+  const TimePoint at = since + found->second.duty.wall_time_max;
+  const auto [known, is_new] = over_.emplace(key, at);
+  if (!is_new) known->second = std::min(known->second, at);
 }
 
 void Duties::forget(const WorkKey& key) {
   const auto found = works_.extract(key);
   if (!found) return;
   again_.erase(key);
+  over_.erase(key);
+  push_over_.erase(key);
   const Duty& duty = found.mapped().duty;
   if (pushes(key, duty)) effects_.emplace_back(duty::Forget{push_of(key)});
   if (!has_mount_commands(duty)) return;
@@ -215,15 +247,28 @@ void Duties::forget(const WorkKey& key) {
 }
 
 void Duties::tick(TimePoint now) {
-  std::vector<WorkKey> due;
-  for (const auto& [key, at] : again_)
-    if (at <= now) due.push_back(key);
-  for (const WorkKey& key : due) push(key, works_.at(key));
+  const auto take_due = [&](std::map<WorkKey, TimePoint>& times) {
+    std::vector<WorkKey> due;
+    std::erase_if(times, [&](const auto& one) {
+      if (one.second > now) return false;
+      due.push_back(one.first);
+      return true;
+    });
+    return due;
+  };
+  for (const WorkKey& key : take_due(over_))
+    effects_.emplace_back(duty::Stop{key, works_.at(key).duty.stop_grace});
+  for (const WorkKey& key : take_due(push_over_)) {
+    works_.at(key).push_is_stopped = true;
+    effects_.emplace_back(duty::StopPush{push_of(key)});
+  }
+  for (const WorkKey& key : take_due(again_)) push_or_give_up(key, works_.at(key), now);
 }
 
 std::optional<TimePoint> Duties::wake_at() const {
   std::optional<TimePoint> next;
-  for (const auto& [key, at] : again_) next = std::min(next.value_or(at), at);
+  for (const auto* times : {&again_, &over_, &push_over_})
+    for (const auto& [key, at] : *times) next = std::min(next.value_or(at), at);
   return next;
 }
 

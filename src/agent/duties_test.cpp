@@ -1,5 +1,6 @@
 #include "agent/duties.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace slipway::agent {
@@ -77,6 +78,10 @@ class DutiesTest : public ::testing::Test {
         std::erase_if(keeper.ended, [&](const auto& one) { return one.key == WorkKey(push->run); });
         keeper.running.push_back({{push->run, 0, 77, now}, {}});
         lines.emplace_back("push");
+      } else if (std::holds_alternative<duty::StopPush>(effect)) {
+        lines.emplace_back("stop push");
+      } else if (const auto* stop = std::get_if<duty::Stop>(&effect)) {
+        lines.push_back(fmt::format("stop {} {}s", to_string(stop->key), stop->grace / 1s));
       } else if (const auto* report = std::get_if<duty::Report>(&effect)) {
         lines.push_back("report " + std::to_string(report->end.rank) +
                         (report->end.outputs_problem.empty() ? "" : ": " + report->end.outputs_problem));
@@ -114,6 +119,8 @@ TEST(Duty, IsReadAsItWasWritten) {
                   3);
   one.checkpoints = "/data/checkpoints";
   one.lease = 5s;
+  one.wall_time_max = 60s;
+  one.stop_grace = 2s;
   one.view.logs = "/mnt/logs";
   one.view.journal = "execution.log";
   const std::string content = *format(one, get_sealer);
@@ -188,8 +195,77 @@ TEST_F(DutiesTest, OneThatIsStoppedIsNotTriedAgain) {
   end(end_of(attempt(1)));
   done();
   end(end_of(push_of(1), 0, 1));
-  duties.stop(attempt(1));
+  duties.stop(attempt(1), std::nullopt);
   EXPECT_EQ(done(), (Lines{"record 1", "report 0: the program that sends them failed"}));
+}
+
+// A gang whose last process was stopped before it ran: what the others wrote is sent all the same.
+TEST_F(DutiesTest, OneProcessThatRanIsEnoughForAPush) {
+  for (const ProcessEndKind last : {ProcessEndKind::not_started, ProcessEndKind::start_failed}) {
+    add(attempt(1), pushing(2));
+    end(end_of(attempt(1), 0));
+    EXPECT_EQ(done(), (Lines{"report 0"}));
+    end(end_of(attempt(1), 1, 0, last));
+    EXPECT_EQ(done(), (Lines{"push"}));
+    EXPECT_EQ(restart_agent().running.size(), 1u) << "held back by the next agent as well";
+    EXPECT_EQ(done(), Lines{}) << "the push is under way";
+    end(end_of(push_of(1)));
+    EXPECT_EQ(done(), (Lines{"record 2", "report 1"}));
+    duties = Duties(parse);
+    keeper = {};
+  }
+}
+
+TEST_F(DutiesTest, NothingIsPushedWhereAProcessWasLost) {
+  add(attempt(1), pushing(2));
+  end(end_of(attempt(1), 0, 0, ProcessEndKind::lost));
+  end(end_of(attempt(1), 1));
+  EXPECT_EQ(done(), (Lines{"report 0", "report 1"}));
+  EXPECT_EQ(restart_agent().ended.size(), 2u);
+  EXPECT_EQ(done(), Lines{});
+}
+
+TEST_F(DutiesTest, APushThatHangsEndsWithTheTimeItWasGiven) {
+  add(attempt(1), pushing());
+  end(end_of(attempt(1)));
+  duties.stop(attempt(1), now + 5s);
+  duties.stop(attempt(1), now + 9s);
+  EXPECT_EQ(done(), (Lines{"push"}));
+  ASSERT_EQ(duties.wake_at(), now + 5s);
+  now += 5s;
+  duties.tick(now);
+  EXPECT_EQ(done(), (Lines{"stop push"}));
+  EXPECT_FALSE(duties.wake_at());
+  end(end_of(push_of(1), 0, 9, ProcessEndKind::signalled));
+  EXPECT_EQ(done(), (Lines{"record 1", "report 0: the time for sending was over"}));
+}
+
+TEST_F(DutiesTest, NoPushBeginsAfterTheTimeItWasGiven) {
+  add(attempt(1), pushing());
+  duties.stop(attempt(1), now + 5s);
+  now += 5s;
+  end(end_of(attempt(1), 0, 9, ProcessEndKind::signalled));
+  EXPECT_EQ(done(), (Lines{"record 1", "report 0: the time for sending was over"}));
+}
+
+TEST_F(DutiesTest, WallTimeEndsWhatRunsAndNotItsPush) {
+  Duty limited = pushing(2);
+  limited.wall_time_max = 60s;
+  limited.stop_grace = 2s;
+  add(attempt(1), limited);
+  keeper.running = {{{attempt(1), 0, 7, now}, {}}, {{attempt(1), 1, 8, now}, {}}};
+  duties.began(attempt(1), now + 1s);
+  duties.began(attempt(1), now);
+  ASSERT_EQ(duties.wake_at(), now + 60s);
+  restart_agent();
+  duties.began(attempt(1), now);
+  EXPECT_EQ(duties.wake_at(), now + 60s) << "whichever agent it is";
+  end(end_of(attempt(1), 0));
+  duties.tick(now + 60s);
+  EXPECT_EQ(done(), (Lines{"report 0", "stop 1.0.1.1 2s"}));
+  end(end_of(attempt(1), 1, 15, ProcessEndKind::signalled));
+  EXPECT_EQ(done(), (Lines{"push"}));
+  EXPECT_FALSE(duties.wake_at());
 }
 
 TEST_F(DutiesTest, APushThatWasLostIsRepeated) {

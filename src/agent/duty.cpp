@@ -10,7 +10,7 @@ namespace {
 using keeper::ByteReader;
 using keeper::ByteWriter;
 
-constexpr std::uint8_t format_version = 2, format_without_users = 1;
+constexpr std::uint8_t format_version = 3, users_since = 2, wall_time_since = 3;
 constexpr std::uint32_t no_view = 0, has_view = 1;
 
 View needed_afterwards(View view) {
@@ -69,6 +69,8 @@ Duty duty_of(const StartOrder& order, const std::string& data) {
   duty.stall = order.stall_timeout;
   duty.lease = order.lease;
   duty.run_as = order.run_as;
+  duty.wall_time_max = order.wall_time_max;
+  duty.stop_grace = order.stop_grace;
   if (!order.view.root.empty()) duty.view = needed_afterwards(order.view);
   for (const ProcessStart& process : order.processes)
     duty.processes.push_back({process.rank, process.stdout_name, process.stderr_name, process.listens});
@@ -107,6 +109,8 @@ Result<std::string> format(const Duty& duty, const GetSealer& sealer) {
   const RunAs user = duty.run_as.value_or(RunAs{});  // 0: nobody else, no user of jobs is root
   out.number(user.uid);
   out.number(user.gid);
+  out.number(duty.wall_time_max.count());
+  out.number(duty.stop_grace.count());
   out.number(static_cast<std::uint32_t>(duty.processes.size()));
   for (const Duty::Process& process : duty.processes) {
     out.number(process.rank);
@@ -132,18 +136,22 @@ Result<Duty> parse_duty(std::string_view content, const GetSealer& sealer) {
   const auto malformed = [] { return fail(ErrorCode::invalid, "its record is malformed"); };
   ByteReader in(content);
   const auto version = in.number<std::uint8_t>();
-  if (version != format_version && version != format_without_users)
+  if (version < 1 || version > format_version)
     return fail(ErrorCode::invalid, "its record was written by another version");
   Duty duty;
   duty.folder = in.text();
   duty.checkpoints = in.text();
   duty.stall = Duration(in.number<Duration::rep>());
   duty.lease = Duration(in.number<Duration::rep>());
-  if (version != format_without_users) {
+  if (version >= users_since) {
     RunAs user;
     user.uid = in.number<std::uint32_t>();
     user.gid = in.number<std::uint32_t>();
     if (user.uid != 0) duty.run_as = user;
+  }
+  if (version >= wall_time_since) {
+    duty.wall_time_max = Duration(in.number<Duration::rep>());
+    duty.stop_grace = Duration(in.number<Duration::rep>());
   }
   duty.processes.resize(in.count());
   for (Duty::Process& process : duty.processes) {

@@ -25,6 +25,8 @@ struct Duty {
   Duration stall{0};        // see StartOrder::stall_timeout
   Duration lease{0};
   std::optional<RunAs> run_as{};
+  Duration wall_time_max{0};  // see StartOrder
+  Duration stop_grace{0};
   View view;  // without its folders and texts
   std::vector<Process> processes;
   friend bool operator==(const Duty&, const Duty&) = default;

@@ -7,6 +7,7 @@
 
 #include "agent/machine.h"
 #include "agent/ports.h"
+#include "agent/process_age.h"
 #include "agent/task_environment.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -106,6 +107,7 @@ void DutyRunner::keeper_connected(keeper::ProcessList& list) {
   for (ProcessEnded& end : list.ended)
     if (const Duty* duty = duties_.find(end.key)) complete(*duty, end);
   for (const keeper::RunningProcess& one : list.running) {
+    watch_wall_time(one.started);
     const Duty* duty = duties_.find(one.started.key);
     if (!duty || duty->stall.count() == 0 || one.started.pid == 0) continue;
     if (!stalls_.has(one.started.key)) watch_stall(one.started.key, *duty);
@@ -113,7 +115,18 @@ void DutyRunner::keeper_connected(keeper::ProcessList& list) {
   }
 }
 
-void DutyRunner::started(const ProcessStarted& start) { stalls_.started(start.key, start.rank, start.pid); }
+void DutyRunner::started(const ProcessStarted& start) {
+  stalls_.started(start.key, start.rank, start.pid);
+  watch_wall_time(start);
+}
+
+// As the kernel counts it: the clock of the machine may have been set since the keeper read it.
+void DutyRunner::watch_wall_time(const ProcessStarted& start) {
+  const Duty* duty = duties_.find(start.key);
+  if (!duty || duty->wall_time_max.count() == 0 || start.pid == 0) return;
+  duties_.began(start.key, clock_.now() - process_age(start.pid).value_or(Duration(0)));
+  set_timer();
+}
 
 void DutyRunner::ended(ProcessEnded end) {
   if (std::holds_alternative<PushRun>(end.key)) {
@@ -232,8 +245,10 @@ void DutyRunner::check_stalls() {
 
 // ── afterwards ──
 
-void DutyRunner::stop(const WorkKey& key) {
-  duties_.stop(key);
+void DutyRunner::stop(const StopOrder& order) {
+  std::optional<TimePoint> push_until;
+  if (order.outputs_within) push_until = clock_.now() + *order.outputs_within;
+  duties_.stop(order.key, push_until);
   act();
 }
 
@@ -269,6 +284,11 @@ void DutyRunner::set_timer() {
 
 void DutyRunner::carry_out(duty::Record& record) {
   if (keeper_keeps_duties_) keeper_.send(std::move(record.record));
+}
+void DutyRunner::carry_out(duty::StopPush& stop) { keeper_.send(keeper::StopRequest{stop.run, Duration(0)}); }
+void DutyRunner::carry_out(duty::Stop& stop) {
+  log::info("node.wall_time_over", {{"work", to_string(stop.key)}});
+  keeper_.send(keeper::StopRequest{stop.key, stop.grace});
 }
 void DutyRunner::carry_out(duty::Report& report) {
   // One that was held back by an earlier agent.

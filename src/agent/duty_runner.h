@@ -44,7 +44,7 @@ class DutyRunner {
   void ended(ProcessEnded end);
   void act();
 
-  void stop(const WorkKey& key);
+  void stop(const StopOrder& order);
   // The ends are acknowledged; the keeper forgets them too.
   void forget(std::vector<WorkKey> keys);
   void release(const WorkKey& key);  // it will not start
@@ -53,6 +53,7 @@ class DutyRunner {
   void note_end(const Duty& duty, const ProcessEnded& end) const;
   static void complete(const Duty& duty, ProcessEnded& end);
   void complete_push(ProcessEnded& end) const;
+  void watch_wall_time(const ProcessStarted& start);
   void watch_stall(const WorkKey& key, const Duty& duty);
   void check_stalls();
   std::string push_log(const WorkKey& key, std::uint32_t mount) const;
@@ -61,6 +62,8 @@ class DutyRunner {
 
   void carry_out(duty::Record& record);
   void carry_out(duty::Push& push);
+  void carry_out(duty::StopPush& stop);
+  void carry_out(duty::Stop& stop);
   void carry_out(duty::Report& report);
   void carry_out(duty::Forget& forget);
   void carry_out(duty::Unmount& unmount);

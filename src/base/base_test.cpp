@@ -56,6 +56,19 @@ TEST(Quantity, FormatsForPeople) {
   EXPECT_EQ(format_duration(2h + 5min), "2 h 5 min");
 }
 
+Duration fake_boot_time{};  // of a machine that can sleep
+
+TEST(Clock, TimeAsleepCounts) {
+  fake_boot_time = std::chrono::hours(3);
+  const SystemClock clock([] { return fake_boot_time; });
+  const TimePoint before = clock.now();
+  const Duration before_sleep = clock.as_boot_time(before);
+  EXPECT_EQ(before_sleep, std::chrono::hours(3));
+  fake_boot_time += std::chrono::seconds(60);
+  EXPECT_EQ(clock.now() - before, std::chrono::seconds(60));
+  EXPECT_EQ(clock.as_boot_time(before), before_sleep) << "what was sent then does not become younger";
+}
+
 TEST(Clock, TimesRoundTrip) {
   const TimePoint time{Duration(1'772'445'600'123'456)};
   EXPECT_EQ(format_time(time), "2026-03-02T10:00:00.123456Z");

@@ -5,20 +5,16 @@
 
 namespace slipway {
 
-SystemClock::SystemClock()
-    : wall_at_start_(std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now())),
-      steady_at_start_(std::chrono::steady_clock::now()) {}
+SystemClock::SystemClock(Duration (*since_boot)())
+    : since_boot_(since_boot),
+      wall_at_boot_(std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now()) - since_boot()) {
+}
 
 Duration boot_time() {
   timespec time{};
   ::clock_gettime(CLOCK_BOOTTIME, &time);
   return std::chrono::seconds(time.tv_sec) +
          std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(time.tv_nsec));
-}
-
-TimePoint SystemClock::now() const {
-  return wall_at_start_ +
-         std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - steady_at_start_);
 }
 
 std::string format_time(TimePoint time) {

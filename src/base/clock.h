@@ -19,20 +19,23 @@ class Clock {
   virtual TimePoint now() const = 0;
 };
 
-// The machine's clock, read once; from then on advanced by the monotonic clock, so that a clock set back by
-// an administrator cannot stretch a time-out.
-class SystemClock final : public Clock {
- public:
-  SystemClock();
-  TimePoint now() const override;
-
- private:
-  TimePoint wall_at_start_;
-  std::chrono::steady_clock::time_point steady_at_start_;
-};
-
 // Since the machine started, time asleep included: the same for every process of the machine.
 Duration boot_time();
+
+// The machine's clock, read once; from then on advanced by the time since the machine started, so that a
+// clock set back by an administrator cannot stretch a time-out, and a machine that slept does not think it is
+// early.
+class SystemClock final : public Clock {
+ public:
+  explicit SystemClock(Duration (*since_boot)() = boot_time);
+  TimePoint now() const override { return wall_at_boot_ + since_boot_(); }
+  // The same time, as other processes of the machine can read it.
+  Duration as_boot_time(TimePoint time) const { return time - wall_at_boot_; }
+
+ private:
+  Duration (*since_boot_)();
+  TimePoint wall_at_boot_;
+};
 
 // RFC 3339 in UTC: 2026-03-02T10:00:00.123456Z.
 std::string format_time(TimePoint time);

@@ -64,6 +64,9 @@ struct Attempt {
   // When all of it began to run, by the clock of this run of the service: a clock that was set between two
   // runs changes no wall-time limit. Absent after a restart until its nodes have said how long it has run.
   std::optional<TimePoint> running_since;
+  Duration ran_longest{0};             // of its processes that have ended, by the clocks of their keepers
+  std::size_t ended_well = 0;          // of its processes
+  bool exceeded_wall_time = false;     // so it was stopped
   bool counts_against_retries = true;  // its end does
   UsageMeter usage;                    // of all of it
   std::string remark;                  // what went wrong in one of its processes that ended well

@@ -206,6 +206,41 @@ static void lose_outputs(Turn& turn, Attempt& attempt, Process& process, const P
   ++attempt.processes_left;
 }
 
+static void stop_for_wall_time(Turn& turn, Attempt& attempt, Duration limit) {
+  attempt.exceeded_wall_time = true;
+  stop_attempt(turn, attempt,
+               {EndReason::timed_out, fmt::format("exceeded max_wall_time ({})", format_duration(limit))});
+}
+
+// What a process ran is known when it has ended. One that its node stopped for its wall time may say so
+// before our own timer is due. One that we stopped had ended in time where only its outputs were still being
+// sent.
+static void settle_wall_time(Turn& turn, Attempt& attempt, Process& process, const ProcessEnded& ended) {
+  const bool has_run = ended.kind == ProcessEndKind::exited || ended.kind == ProcessEndKind::signalled;
+  const bool is_decided = attempt.is_stopping() || attempt.phase == AttemptPhase::finishing;
+  if (!has_run || (is_decided && !attempt.exceeded_wall_time)) return;
+  const auto spec = spec_of(turn, attempt.record.key.task.job, attempt.record.key.task.group);
+  if (!spec) {
+    turn.effects.store_problem = spec.error();
+    return;
+  }
+  const Duration limit = (*spec)->max_wall_time;
+  if (limit.count() == 0) return;
+  AttemptRecord& record = attempt.record;
+  if (!is_decided && attempt.ran_longest >= limit) {
+    process.state = Process::State::ended;
+    --attempt.processes_left;
+    stop_for_wall_time(turn, attempt, limit);
+    ++attempt.processes_left;
+  } else if (is_decided && attempt.ran_longest < limit && attempt.ended_well == attempt.processes.size()) {
+    attempt.exceeded_wall_time = false;
+    record.end = EndReason::exited;
+    record.exit_code = 0;
+    record.detail = "it exited with code 0";
+    turn.effects.touch(attempt);
+  }
+}
+
 void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
   const auto* key = std::get_if<AttemptKey>(&ended.key);
   Attempt* attempt = key ? turn.state.find_attempt(*key) : nullptr;
@@ -219,9 +254,12 @@ void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
   AttemptRecord& record = attempt->record;
   record.use.cpu_time += ended.use.cpu_time;
   record.use.memory_peak = std::max(record.use.memory_peak, ended.use.memory_peak);
+  attempt->ran_longest = std::max(attempt->ran_longest, ended.ended_at - ended.started_at);
   if (ended.marked_at)
     attempt->marked_at = std::max(*ended.marked_at, attempt->marked_at.value_or(TimePoint{}));
   const bool good = ended.kind == ProcessEndKind::exited && ended.code == 0;
+  if (good) ++attempt->ended_well;
+  settle_wall_time(turn, *attempt, process, ended);
   const bool is_decided = attempt->is_stopping() || attempt->phase == AttemptPhase::finishing;
   if (!ended.outputs_problem.empty() && (good || is_decided)) lose_outputs(turn, *attempt, process, ended);
   if (good && attempt->remark.empty()) attempt->remark = ended.detail;
@@ -345,9 +383,7 @@ void on_wall_time_over(Turn& turn, Attempt& attempt) {
   }
   // Another timer is set when its nodes have said how long it has run, or where one of them said less.
   if (!attempt.running_since || *attempt.running_since + (*spec)->max_wall_time > turn.now) return;
-  stop_attempt(turn, attempt,
-               {EndReason::timed_out,
-                fmt::format("exceeded max_wall_time ({})", format_duration((*spec)->max_wall_time))});
+  stop_for_wall_time(turn, attempt, (*spec)->max_wall_time);
 }
 
 void end_lost_processes(Turn& turn, NodeId node_id, const std::string& why) {

@@ -252,6 +252,56 @@ TEST(WallTime, StopsTheAttempt) {
   EXPECT_EQ(effects.orders.begin()->second.stop.front().grace, task.stop_grace);
 }
 
+// With a time limit of 2 s: runs for so long, and its outputs are sent until 2.1 s after its start.
+JobState after_a_late_push(Bench& bench, Duration ran, std::string outputs_problem = "") {
+  bench.pool();
+  bench.join("n1");
+  TaskSpec task = one_node();
+  task.max_wall_time = 2s;
+  const AttemptKey key = bench.start(task).record.key;
+  const TimePoint begun = bench.turn.now;
+  bench.started("n1", key);
+  bench.pass(2100ms);
+  Report report;
+  ProcessEnded& end = report.ended.emplace_back();
+  end.key = key;
+  end.started_at = begun;
+  end.ended_at = begun + ran;
+  end.outputs_problem = std::move(outputs_problem);
+  bench.report("n1", report);
+  bench.finish();
+  const auto over = bench.ended_jobs.find(key.task.job);
+  return over == bench.ended_jobs.end() ? JobState::running : over->second.state;
+}
+
+TEST(WallTime, DoesNotCountTheSendingOfOutputs) {
+  Bench in_time, too_long, not_sent;
+  EXPECT_EQ(after_a_late_push(in_time, 1900ms), JobState::succeeded);
+  EXPECT_EQ(after_a_late_push(too_long, 2s), JobState::failed);
+  EXPECT_EQ(after_a_late_push(not_sent, 1900ms, "no route"), JobState::running) << "it is tried again";
+}
+
+TEST(WallTime, IsOverWhenItsNodeSaysSoFirst) {
+  Bench bench;
+  bench.pool();
+  bench.join("n1");
+  TaskSpec task = one_node();
+  task.max_wall_time = 2s;
+  const AttemptKey key = bench.start(task).record.key;
+  bench.started("n1", key);
+  bench.pass(1990ms);
+  Report report;
+  ProcessEnded& end = report.ended.emplace_back();
+  end.key = key;
+  end.kind = ProcessEndKind::signalled;
+  end.code = 15;
+  end.started_at = bench.turn.now - 2s;
+  end.ended_at = bench.turn.now;
+  bench.report("n1", report);
+  bench.finish();
+  EXPECT_EQ(bench.ended_jobs.at(key.task.job).end, EndReason::timed_out);
+}
+
 TEST(LostNode, InterruptsItsAttemptsWithoutUsingRetries) {
   Bench bench;
   bench.pool();

@@ -48,9 +48,14 @@ static void evict(Turn& turn, Node& node, Duration notice, const std::string& wh
   leave_pool(turn, node, Deallocation::requeue, why);
 }
 
+constexpr Duration cancelled_outputs_max = 30s;
+
 StopOrder stop_order(const Turn& turn, const Attempt& attempt, const TaskSpec& spec) {
   const AttemptKey& key = attempt.record.key;
-  StopOrder order{key, spec.stop_grace, {}, {}};
+  StopOrder order{key, spec.stop_grace};
+  // Nobody waits for what a cancelled task wrote, but what can be sent soon is not thrown away.
+  if (attempt.record.end == EndReason::cancelled)
+    order.outputs_within = spec.stop_grace + cancelled_outputs_max;
   const Node* evicted = nullptr;
   for (std::uint32_t n = 0; n < attempt.record.nodes.size(); ++n) {
     const auto node = turn.state.nodes.find(attempt.record.nodes[n].id);
@@ -63,6 +68,7 @@ StopOrder stop_order(const Turn& turn, const Attempt& attempt, const TaskSpec& s
   const TimePoint deadline = *evicted->record.evict_by;
   const Job& job = turn.state.jobs.at(key.task.job);
   order.grace = std::max(Duration(0), deadline - turn.now);
+  order.outputs_within = order.grace;
   order.folder = attempt_folder(job.record.workspace, key.task.job, name_of(job, key.task), key.attempt);
   order.notice = fmt::format("{}\n{}\n", format_time(deadline), evicted->record.reason);
   return order;

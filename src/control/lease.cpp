@@ -43,10 +43,15 @@ Duration given_up_next(const Turn& turn, const Node& node) {
 
 void give_up_attempts(Turn& turn, Node& node, Duration without_contact, const std::string& why) {
   const std::set<AttemptKey> keys = node.attempts;
+  bool gave_up = false;
   for (const AttemptKey& key : keys)
     if (const Attempt* attempt = turn.state.find_attempt(key);
-        attempt && given_up_after(lease_on(*attempt, node)) <= without_contact)
+        attempt && given_up_after(lease_on(*attempt, node)) <= without_contact) {
       end_lost_processes(turn, node.record.id, key, why);
+      gave_up = true;
+    }
+  // What it has not started yet of them it hears in its next Hello, before its lease is renewed.
+  if (gave_up) close_session(turn, node, why);
 }
 
 }  // namespace

@@ -47,6 +47,26 @@ TEST(Lease, NodeThatMissesHeartbeatsGetsNoNewWorkUntilItReportsAgain) {
   EXPECT_TRUE(is_usable(bench.state, bench.node("n1")));
 }
 
+// Where others are kept the node is not lost, and an answer to what it says late would renew its lease.
+TEST(Lease, NodeConnectsAgainAfterATaskOfItWasGivenUp) {
+  Leased bench;
+  std::optional<AttemptKey> kept;
+  for (int others = 0; others < 2 && !kept; ++others) {
+    Attempt& other = bench.start(one_node());
+    bench.started(other.record.node_names.front(), other.record.key);
+    if (other.record.node_names.front() != bench.where) continue;
+    other.record.lease = 40s;
+    kept = other.record.key;
+  }
+  ASSERT_TRUE(kept);
+  ASSERT_TRUE(bench.node(bench.where).session);
+  bench.pass_in_silence(3s);
+  bench.pass_in_silence(3600ms);
+  EXPECT_FALSE(bench.runs());
+  EXPECT_TRUE(bench.state.find_attempt(*kept));
+  EXPECT_FALSE(bench.node(bench.where).session);
+}
+
 TEST(Lease, TaskThatNoOtherNodeCouldTakeWaitsForItsNode) {
   Leased bench(1);
   bench.pass_without_heartbeats(20s);

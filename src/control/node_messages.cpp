@@ -35,6 +35,9 @@ static void refuse(Turn& turn, SessionId session, std::string reason, bool final
   turn.effects.outputs.closed.emplace_back(session, std::move(reason));
 }
 
+// Of what may run elsewhere by now: neither its processes nor what sends their outputs go on.
+static StopOrder stop_at_once(const WorkKey& key) { return {key, Duration(0), {}, {}, Duration(0)}; }
+
 // A node of this machine that is no longer wanted: it ends what it runs and goes. Should it need longer than
 // this connection lasts, its next Hello brings it here again.
 static void dismiss(Turn& turn, SessionId session, const Hello& hello) {
@@ -44,10 +47,9 @@ static void dismiss(Turn& turn, SessionId session, const Hello& hello) {
   Orders orders;
   orders.number = 1;
   orders.quit = true;
-  for (const ProcessStarted& running : hello.running)
-    orders.stop.push_back({running.key, Duration(0), {}, {}});
-  for (const WorkKey& key : hello.waiting) orders.stop.push_back({key, Duration(0), {}, {}});
-  for (const Prepared& prepared : hello.prepared) orders.stop.push_back({prepared.key, Duration(0), {}, {}});
+  for (const ProcessStarted& running : hello.running) orders.stop.push_back(stop_at_once(running.key));
+  for (const WorkKey& key : hello.waiting) orders.stop.push_back(stop_at_once(key));
+  for (const Prepared& prepared : hello.prepared) orders.stop.push_back(stop_at_once(prepared.key));
   for (const ProcessEnded& ended : hello.ended) orders.forget.push_back(ended.key);
   turn.effects.outputs.messages.emplace_back(session, std::move(orders));
 }
@@ -204,6 +206,7 @@ static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hell
     advance(turn, node, NodeJoinedUnclean{},
             fmt::format("it first ends {} old processes", node.cleaning.size()));
   turn.effects.touch(node);
+  orders_to(turn, node);  // also when there are none: they renew its lease
   remove_node_if_empty(turn, node.record.id);
 }
 
@@ -257,8 +260,7 @@ static void reconcile(Turn& turn, Node& node, const Hello& hello, bool same_inst
     else if (!is_part(turn.state, node, ended.key) && !node.cleaning.contains(ended.key))
       orders_to(turn, node).forget.push_back(ended.key);
   }
-  for (const auto& [key, ranks] : node.cleaning)
-    orders_to(turn, node).stop.push_back({key, Duration(0), {}, {}});
+  for (const auto& [key, ranks] : node.cleaning) orders_to(turn, node).stop.push_back(stop_at_once(key));
   for (const AttemptKey& key : ours) settle_with(turn, node, hello, key);
   settle_capacity(turn, node, hello);
 }

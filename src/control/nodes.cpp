@@ -125,12 +125,16 @@ void on_disconnect(Turn& turn, SessionId session) {
   remove_node_if_empty(turn, node.record.id);
 }
 
+void close_session(Turn& turn, Node& node, const std::string& why) {
+  if (!node.session) return;
+  turn.effects.outputs.closed.emplace_back(*node.session, why);
+  turn.state.sessions.erase(*node.session);
+  node.session.reset();
+  turn.effects.orders.erase(node.record.id);
+}
+
 void lose_node(Turn& turn, Node& node, const std::string& why) {
-  if (node.session) {
-    turn.effects.outputs.closed.emplace_back(*node.session, why);
-    turn.state.sessions.erase(*node.session);
-    node.session.reset();
-  }
+  close_session(turn, node, why);
   node.cleaning.clear();
   cancel_joins(turn, node);
   advance(turn, node, NodeDeclaredLost{}, why);

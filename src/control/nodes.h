@@ -26,6 +26,7 @@ void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& 
               const Credential& credential = {});
 void on_report(Turn& turn, SessionId session, const Report& report);
 void on_disconnect(Turn& turn, SessionId session);
+void close_session(Turn& turn, Node& node, const std::string& why);  // its agent dials again
 void lose_node(Turn& turn, Node& node, const std::string& why);
 void on_node_lost(Turn& turn, const Caller& caller, const std::string& name, const std::string& why);
 // To change it: the caller may.

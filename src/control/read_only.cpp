@@ -1,5 +1,7 @@
 #include "control/read_only.h"
 
+#include <algorithm>
+
 #include "control/lease.h"
 #include "control/node_keys.h"
 #include "control/state.h"
@@ -12,6 +14,12 @@ std::optional<ToAgent> ReadOnlySessions::hello(const Turn& turn, SessionId sessi
   if (!node || node->record.instance != hello.instance || node->record.state == NodeState::gone)
     return std::nullopt;
   if (!may_join(turn.state, caller, credential, node, hello)) return std::nullopt;
+  // What waits there may be under way elsewhere: no lease for it, until its node can be told to drop it.
+  const auto is_known = [&](const WorkKey& key) {
+    const auto* attempt = std::get_if<AttemptKey>(&key);
+    return attempt && node->attempts.contains(*attempt);
+  };
+  if (!std::all_of(hello.waiting.begin(), hello.waiting.end(), is_known)) return std::nullopt;
   const NodeId id = node->record.id;
   std::erase_if(sessions_, [&](const auto& one) { return one.second.node == id; });
   sessions_.emplace(session, Session{id});

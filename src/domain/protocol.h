@@ -148,6 +148,7 @@ struct StartOrder {
   Duration stop_grace = 5s;
   // Above 0: the node reports when none of its processes had output or CPU time for so long.
   Duration stall_timeout{0};
+  Duration wall_time_max{0};        // above 0: the node stops what has run for so long
   bool prefetched = false;          // waits on the node until there is capacity, and starts then at once
   bool cpu_limit = true;            // its processes are held to their cores
   std::uint32_t pids = pids_usual;  // that each of its processes may have
@@ -170,8 +171,10 @@ struct StopOrder {
   WorkKey key;
   Duration grace = 5s;  // SIGTERM, then SIGKILL after this; 0: SIGKILL at once
   // An eviction: what the attempt finds in its SLIPWAY_EVICTION_FILE. Empty: none.
-  std::string folder;  // of the attempt
-  std::string notice;
+  std::string folder{};  // of the attempt
+  std::string notice{};
+  // For so long what it wrote may still be sent to its containers; absent: for as long as that takes.
+  std::optional<Duration> outputs_within{};
   friend bool operator==(const StopOrder&, const StopOrder&) = default;
 };
 

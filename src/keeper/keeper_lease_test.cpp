@@ -11,6 +11,16 @@ namespace {
 
 using Groups = TestKeeper::Groups;
 
+pid_t guard_of(pid_t keeper) {
+  pid_t guard = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    const auto stat = pid > 0 ? read_file(entry.path().string() + "/stat") : Result<std::string>("");
+    if (stat && stat->find(fmt::format("(slipway-guard) S {} ", keeper)) != std::string::npos) guard = pid;
+  }
+  return guard;
+}
+
 class KeeperLease : public ::testing::TestWithParam<Groups> {
  protected:
   // Runs until it is killed, and has a child that does too.
@@ -59,6 +69,24 @@ TEST_P(KeeperLease, StartThatComesAfterItsEndIsRefused) {
   const ProcessEnded end = keeper.ended();
   EXPECT_EQ(end.kind, ProcessEndKind::lost);
   EXPECT_FALSE(std::filesystem::exists(keeper.folder + "/pid"));
+}
+
+// A keeper that did not run when the lease ended hears of a later renewal before it looks at the time.
+TEST_P(KeeperLease, EndedLeaseIsNotRevived) {
+  keeper.send(RenewRequest{boot_time()});
+  keeper.send(forever(1, 1s));
+  keeper.started();
+  const Duration begun = boot_time();
+  const pid_t guard = guard_of(keeper.pid);
+  ASSERT_GT(guard, 0);
+  ::kill(guard, SIGSTOP);
+  ::kill(keeper.pid, SIGSTOP);
+  ASSERT_TRUE(eventually([&] { return boot_time() > begun + 1s; }));
+  keeper.send(RenewRequest{boot_time() + 60s});
+  ::kill(keeper.pid, SIGCONT);
+  const ProcessEnded end = keeper.ended();
+  EXPECT_EQ(end.kind, ProcessEndKind::lost);
+  ::kill(guard, SIGCONT);
 }
 
 TEST_P(KeeperLease, WorkWithoutOneIsNotTouched) {

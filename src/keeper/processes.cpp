@@ -85,7 +85,9 @@ void Processes::note(const DutyRecord& record) {
   duties_[{record.key, record.part}] = record.content;
 }
 
+// A lease that has ended stays so: a keeper that did not run meanwhile has not ended what it must.
 void Processes::renew(const RenewRequest& renew) {
+  end_leases();
   leases_.renew(renew.from);
   set_guard();
 }

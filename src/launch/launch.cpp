@@ -332,6 +332,7 @@ std::vector<StartOrder> launch(const TaskSpec& task, const Placement& placement)
     order.files = row.files(gang);
     order.stop_grace = task.stop_grace;
     order.stall_timeout = task.stall_timeout;
+    order.wall_time_max = task.max_wall_time;
     order.pids = task.pids;
     order.cpu_limit = placement.cpu_limit && !task.whole_nodes;
     order.run_as = placement.run_as;

@@ -256,6 +256,7 @@ StartOrder start_from(const Json& json) {
   if (json.contains("files")) value.files = files_from(json.at("files"));
   value.stop_grace = duration_at(json, "stop_grace");
   if (json.contains("silence")) value.stall_timeout = duration_at(json, "silence");
+  if (json.contains("wall_time_max")) value.wall_time_max = duration_at(json, "wall_time_max");
   if (json.contains("lease")) value.lease = duration_at(json, "lease");
   value.prefetched = json.at("behind").get<bool>();
   value.cpu_limit = json.value("cpu_limit", true);
@@ -444,6 +445,8 @@ void put(std::string& out, const StartOrder& value) {
   put_field(out, "checkpoints", value.checkpoints);
   if (value.stall_timeout.count() > 0)
     fmt::format_to(Out(out), R"(,"silence":{})", value.stall_timeout.count());
+  if (value.wall_time_max.count() > 0)
+    fmt::format_to(Out(out), R"(,"wall_time_max":{})", value.wall_time_max.count());
   if (value.lease.count() > 0) fmt::format_to(Out(out), R"(,"lease":{})", value.lease.count());
   if (!value.cpu_limit) out += R"(,"cpu_limit":false)";
   put_run_as(out, value.run_as);
@@ -524,6 +527,8 @@ std::string text_of(const Orders& value) {
       put_field(out, "folder", stop.folder);
       put_field(out, "notice", stop.notice);
     }
+    if (stop.outputs_within)
+      fmt::format_to(Out(out), R"(,"outputs_within":{})", stop.outputs_within->count());
     out += '}';
   });
   put_list(out, "forget", value.forget,
@@ -542,9 +547,14 @@ Orders orders_from(const Json& json) {
       value.files.push_back(
           {attempt_at(item.at("key")), item.at("folder").get<std::string>(), files_from(item.at("files"))});
   for (const Json& item : json.at("start")) value.start.push_back(start_from(item));
-  for (const Json& item : json.at("stop"))
-    value.stop.push_back({key_at(item.at("key")), duration_at(item, "grace"), item.value("folder", ""),
-                          item.value("notice", "")});
+  for (const Json& item : json.at("stop")) {
+    StopOrder& stop = value.stop.emplace_back();
+    stop.key = key_at(item.at("key"));
+    stop.grace = duration_at(item, "grace");
+    stop.folder = item.value("folder", "");
+    stop.notice = item.value("notice", "");
+    if (item.contains("outputs_within")) stop.outputs_within = duration_at(item, "outputs_within");
+  }
   value.forget = keys_from(json.at("forget"));
   value.quit = json.at("quit").get<bool>();
   if (json.contains("received")) value.received = wire::integer<std::uint64_t>(json.at("received"));

@@ -61,6 +61,18 @@ class WhileItRuns(DutiesCase):
         self.assertEqual(shown["end"], "timed_out", shown)
         self.assertIn("2 s", shown["reason"])
 
+    def test_wall_time_limit_holds_while_the_service_is_down(self):
+        submitted = self.s.submit({"name": "j", "pool": "lab", "tasks": [
+            {"name": "t", "command": "exec sleep 86399", "max_wall_time": "3s", "stop_grace": 0}]})
+        self.s.wait_for_task(submitted, "t", "running")
+        self.s.kill_service()
+        running = lambda: [pid for pid, line in self.s.survivors().items() if "86399" in line]
+        self.assertTrue(running())
+        wait_until(lambda: not running(), what="its node ends it")
+        self.s.up()
+        shown = self.s.wait_for(submitted, "failed")
+        self.assertEqual(shown["end"], "timed_out", shown)
+
     def test_eviction_deadline_holds_after_the_agent_was_killed(self):
         submitted = self.s.submit({"name": "j", "pool": "lab", "tasks": [
             {"name": "t", "command": "trap '' TERM; echo deaf; until [ -e never ]; do sleep 0.05; done", "interruptions_max": 1}]})
