@@ -52,11 +52,23 @@ constexpr Duration redial_longest = 2s;
 constexpr Duration keeper_quit_max = 15s;
 constexpr std::size_t staging_queue_max = 10'000;
 
+// systemd restarts its main process, whose pid it leaves here; two that restart one agent would be in each
+// other's way.
+bool is_restarted_by_systemd() {
+  const char* pid = std::getenv("SYSTEMD_EXEC_PID");
+  return pid != nullptr && std::to_string(::getpid()) == pid;
+}
+
 // For the keeper, which starts this agent again should it be killed.
 Result<void> leave_command(const std::string& folder) {
+  const std::string path = folder + "/" + std::string(keeper::agent_command_file);
+  if (is_restarted_by_systemd()) {
+    ::unlink(path.c_str());  // of one before, which was started by hand
+    return {};
+  }
   const Result<std::string> command = read_file("/proc/self/cmdline");
   if (!command) return fail(command.error());
-  return write_file_durably(folder + "/" + std::string(keeper::agent_command_file), *command, 0600);
+  return write_file_durably(path, *command, 0600);
 }
 
 // The edge around AgentCore: hands it what happens, does what it says. All on the loop's thread but staging.

@@ -60,6 +60,15 @@ class OneLiveAttempt(LeaseCase):
         s.ok("job", "cancel", submitted)
         s.wait_for(submitted, "cancelled")
 
+    def test_agent_keeper_and_guard_killed_and_the_node_started_again(self):
+        s = self.far_pool()
+        ledger, submitted, node = self.start(s, daemon=True)
+        self.nodes[node].stop()
+        left = len(ledger.lines())
+        wait_until(lambda: len(ledger.lines()) > left, what="the daemon of the task lives on")
+        self.nodes[node].start()  # as systemd does
+        self.check_moved(s, ledger, submitted, node)
+
     def test_agent_that_is_stopped(self):
         s = self.far_pool()
         ledger, submitted, node = self.start(s)
