@@ -345,6 +345,8 @@ class Service {
                                 std::make_shared<const Sealer>(std::move(*sealer))};
     api_options.datastore_roots = options_.datastore_roots;
     api_options.trust_members = options_.trust_members || !settings.run_as.is_empty();
+    api_options.host_names = options_.host_names;
+    api_options.host_names.insert(api_options.host_names.end(), {host_, agent::host_name()});
     api_options.local_nodes_hash = local_nodes_hash_;
     api_options.own_admin_hash = own_admin_hash_;
     api_options.audit = audit_;

@@ -94,6 +94,7 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
       options_(std::move(options)),
       sessions_(loop, control),
       blobs_(options_.data),
+      guard_(options_.host_names),
       exposed_(options_.datastore_roots, options_.data),
       output_mask_(options_.mask_secrets ? options_.sealer : nullptr),
       watcher_(loop),
@@ -176,6 +177,14 @@ CompatApiContext Api::compat_api_context() {
           }};
 }
 
+// By its head alone.
+std::optional<RequestRefusal> Api::check_request(const net::Request& head, const Admission& admission) const {
+  if (auto refused = guard_.check_origin(head)) return refused;
+  if (admission.refusal) return std::nullopt;
+  const bool is_file = head.method == "PUT" && (head.path.starts_with("/v1/blobs/") || is_upload(head));
+  return guard_.check_body(head, {.takes_any = is_file});
+}
+
 Api::Admission Api::admit(const net::Request& head) const {
   Admission admission;
   admission.compat = compat_api_of(head);
@@ -201,6 +210,8 @@ Api::Admission Api::admit(const net::Request& head) const {
   else if (admission.caller && !admission.caller->pool.empty() && !access->allows_token_of_pool())
     admission.refusal = admission.compat ? admission.compat->denied(denied_to_pool(*admission.caller))
                                          : problem(denied_to_pool(*admission.caller));
+  if (const auto refused = check_request(head, admission))
+    admission.refusal = problem_with(refused->status, refused->error);
   return admission;
 }
 

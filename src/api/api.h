@@ -22,6 +22,7 @@
 #include "api/node_sessions.h"
 #include "api/output_mask.h"
 #include "api/read_pool.h"
+#include "api/request_guard.h"
 #include "api/router.h"
 #include "api/token_table.h"
 #include "api/worker.h"
@@ -50,9 +51,10 @@ struct ApiOptions {
   std::shared_ptr<const Sealer> sealer = std::make_shared<const Sealer>(Sealer::for_now());
   std::vector<std::string> datastore_roots{};  // folders that datastores may lie in, beside the service's own
   bool trust_members = true;  // tokens of other users are given out though all jobs run as the service does
-  std::shared_ptr<AuditLog> audit{};  // none: nothing is kept
-  bool audit_reads = false;           // what was read, too
-  bool mask_secrets = false;          // in the output of processes, where it is read
+  std::shared_ptr<AuditLog> audit{};      // none: nothing is kept
+  bool audit_reads = false;               // what was read, too
+  bool mask_secrets = false;              // in the output of processes, where it is read
+  std::vector<std::string> host_names{};  // by which the service is asked, beside localhost and addresses
   std::string local_nodes_hash{};  // SHA-256 of the token of this service's agents, who join every workspace
   std::string own_admin_hash{};    // and of the one in the data folder
 };
@@ -143,6 +145,7 @@ class Api {
     std::optional<net::Response> refusal;
   };
   Admission admit(const net::Request& head) const;
+  std::optional<RequestRefusal> check_request(const net::Request& head, const Admission& admission) const;
   void dispatch(Call call, Admission admission);
 
   // (audit.cpp)
@@ -270,6 +273,7 @@ class Api {
   EventHub hub_;
   NodeSessions sessions_;
   BlobStore blobs_;
+  RequestGuard guard_;
   ExposedFolders exposed_;
   OutputMask output_mask_;
   net::FileWatcher watcher_;

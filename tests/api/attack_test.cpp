@@ -105,6 +105,116 @@ TEST(Attack, H5_ABodyOnAPathThatIsOpenToAnyone) {
   EXPECT_EQ(service.policy(login).size_max, 16u << 10);
 }
 
+TEST(Attack, Browser_ARequestForANameOfSomebodyElse) {
+  Service service;
+  struct Row {
+    const char* host;
+    int status;
+  };
+  const Row rows[] = {
+      {"127.0.0.1:8470", 200},
+      {"localhost", 200},
+      {"LOCALHOST.:8470", 200},
+      {"ui.localhost", 200},
+      {"[::1]:8470", 200},
+      {"10.1.2.3", 200},
+      {"slipway.lab", 200},
+      {"Slipway.Lab:443", 200},
+      {"evil.example", 421},
+      {"slipway.lab.evil", 421},
+      {"x", 421},
+      {"", 421},
+      {"127.0.0.1.evil.net", 421},
+      {"localhost@evil", 421},
+      {"1.2.3.4:80:90", 421},
+      {"[::1", 421},
+      {"evil.example:8470", 421},
+      {"localhostx", 421},
+      {"2130706433", 421},
+      {"slipway.lab:x", 421},
+  };
+  for (const Row& row : rows) {
+    const Answer answer = service.ask("GET", "/healthz", {}, "admin", {{"Host", row.host}});
+    EXPECT_EQ(answer.status, row.status) << row.host;
+    if (row.status == 421) EXPECT_NE(answer.at("hint").find("--host-name"), std::string::npos) << answer.body;
+  }
+  // Whoever asks, and whatever for: also where the answer to a token would be another.
+  EXPECT_EQ(service.ask("GET", "/v1/jobs", {}, "nobody", {{"Host", "evil.example"}}).status, 421);
+  EXPECT_EQ(service.ask("GET", "/v1/jobs").status, 200) << "who sends none is no browser";
+}
+
+TEST(Attack, Browser_AChangeFromAPageOfAnotherSite) {
+  Service service;
+  struct Row {
+    const char* origin;
+    bool is_same;
+  };
+  const Row rows[] = {{"http://127.0.0.1:8470", true},
+                      {"https://127.0.0.1:8470", true},
+                      {"http://127.0.0.1", false},
+                      {"http://127.0.0.1:8471", false},
+                      {"http://evil.example", false},
+                      {"null", false},
+                      {"", false},
+                      {"http://127.0.0.1:8470.evil", false},
+                      {"http://127.0.0.1:8470@evil", false},
+                      {"127.0.0.1:8470", false}};
+  for (const Row& row : rows) {
+    const net::Headers headers{{"Host", "127.0.0.1:8470"}, {"Origin", row.origin}};
+    const int changed = service.ask("PUT", "/v1/datastores/d", "{}", "admin", headers).status;
+    EXPECT_EQ(changed, row.is_same ? 200 : 403) << row.origin;
+    net::Headers upgrade = headers;
+    upgrade.insert(upgrade.end(), {{"Upgrade", "websocket"}, {"Connection", "Upgrade"}});
+    const int upgraded = service.ask("GET", "/v1/service", {}, "admin", upgrade).status;
+    EXPECT_EQ(upgraded, row.is_same ? 200 : 403) << row.origin;
+    EXPECT_EQ(service.ask("GET", "/v1/service", {}, "admin", headers).status, 200) << row.origin;
+  }
+  const net::Headers usual{{"Host", "slipway.lab"}, {"Origin", "https://slipway.lab:443"}};
+  EXPECT_EQ(service.ask("PUT", "/v1/datastores/d", "{}", "admin", usual).status, 200);
+}
+
+TEST(Attack, Browser_ABodyThatAFormCouldSend) {
+  Service service;
+  struct Row {
+    const char* type;
+    int document;
+    int file;
+  };
+  const Row rows[] = {{"application/json", 200, 0},
+                      {"application/json; charset=utf-8", 200, 0},
+                      {"Application/JSON", 200, 0},
+                      {"application/merge-patch+json", 200, 0},
+                      {"application/octet-stream", 200, 0},
+                      {"text/plain", 415, 415},
+                      {"TEXT/plain;charset=UTF-8", 415, 415},
+                      {"application/x-www-form-urlencoded", 415, 415},
+                      {"multipart/form-data; boundary=x", 415, 415},
+                      {"image/png", 415, 0},
+                      {"application/x-tar", 415, 0},
+                      {"application/xml", 415, 0},
+                      {"", 415, 0}};
+  for (const Row& row : rows) {
+    const net::Headers headers{{"Content-Type", row.type}, {"Content-Length", "2"}};
+    const Answer answer = service.ask("PUT", "/v1/datastores/d", "{}", "admin", headers);
+    EXPECT_EQ(answer.status, row.document) << row.type;
+    if (row.document == 415)
+      EXPECT_NE(answer.at("hint").find("Content-Type"), std::string::npos) << answer.body;
+    net::Request head;
+    head.method = "PUT";
+    head.target = head.path = "/v1/datastores/d/content";
+    head.headers = headers;
+    head.headers.emplace_back("Authorization", "Bearer member");
+    const net::BodyPolicy policy = service.policy(head);
+    EXPECT_EQ(policy.refuse ? policy.refuse->status : 0, row.file) << row.type;
+  }
+  const net::Headers chunked{{"Content-Type", "text/plain"}, {"Transfer-Encoding", "chunked"}};
+  EXPECT_EQ(service.ask("PUT", "/v1/datastores/d", "{}", "admin", chunked).status, 415);
+  const net::Headers nothing{{"Content-Type", "text/plain"}, {"Content-Length", "0"}};
+  EXPECT_EQ(service.ask("DELETE", "/v1/datastores/d", {}, "admin", nothing).status, 204);
+  EXPECT_EQ(service.ask("PUT", "/v1/datastores/d", "{}", "admin", {{"Content-Length", "2"}}).status, 200)
+      << "no type at all is JSON; of a browser's, the origin is known";
+}
+
 TEST(Attack, M1_ARefusedUploadStaysOnTheDisk) {
   Service service;
   net::Request head;

@@ -150,7 +150,8 @@ Service::Service(const control::InboxLimits& limits, std::vector<std::string> da
                                                     .stop = [](bool) {},
                                                     .datastore_roots = std::move(datastore_roots),
                                                     .audit = audit_,
-                                                    .audit_reads = audit.with_reads});
+                                                    .audit_reads = audit.with_reads,
+                                                    .host_names = {"Slipway.lab"}});
   api_->add_compat_api(
       batchai::make_batchai_api(api_->compat_api_context(), {.machine = settings.machine.total}));
   effects_.loop = &loop_;

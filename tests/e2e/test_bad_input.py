@@ -157,7 +157,7 @@ class JobFiles(SharedServiceCase):
         self.s.refused("job", "submit", file, says="16")
         # Declared and never sent: answered from the head alone.
         with socket.create_connection(("127.0.0.1", self.s.port), timeout=60) as one:
-            one.sendall(f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.s.token}\r\nContent-Length: 99999999999\r\n\r\n".encode())
+            one.sendall(f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.s.token}\r\nContent-Length: 99999999999\r\n\r\n".encode())
             self.assertIn(b" 413 ", one.recv(4096).split(b"\r\n")[0])
 
     def test_broken_json(self):
@@ -189,7 +189,7 @@ class HostileClients(SlipwayCase):
             with socket.create_connection(("127.0.0.1", s.port), timeout=60) as one:
                 sent, got = 0, b""
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                    one.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+                    one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
                     while sent < 200 << 20:
                         one.sendall(piece)
                         sent += len(piece)

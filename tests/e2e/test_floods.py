@@ -82,7 +82,7 @@ class Floods(SlipwayCase):
         return connection
 
     def head(self, method, path, token, *more):
-        return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: x", f"Authorization: Bearer {token}", *more, "", ""]).encode()
+        return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {token}", *more, "", ""]).encode()
 
     def test_slowloris(self):
         with self.watched():

@@ -117,7 +117,7 @@ class Logs(SharedServiceCase):
     def test_a_slow_follower_does_not_hold_up_others(self):
         submitted = self.s.submit(job(shell("a", "head -c 50000000 /dev/zero; sleep 1000")))
         self.s.wait_for_task(submitted, "a", "running")
-        request = (f"GET /v1/jobs/{submitted}/tasks/a/logs?follow=true HTTP/1.1\r\nHost: x\r\n"
+        request = (f"GET /v1/jobs/{submitted}/tasks/a/logs?follow=true HTTP/1.1\r\nHost: localhost\r\n"
                    f"Authorization: Bearer {self.s.token}\r\n\r\n").encode()
         slow = []
         for _ in range(20):

@@ -29,7 +29,8 @@ struct UpOptions {  // defaults are filled in: data from SLIPWAY_HOME or ~/.slip
   std::string backup_folder;  // empty: no backups
   std::uint32_t backups_kept = 7;
   bool mask_secrets = false;
-  std::string passphrase_file{};  // for the key of secrets; empty: none
+  std::string passphrase_file{};          // for the key of secrets; empty: none
+  std::vector<std::string> host_names{};  // that requests may be for
 };
 
 struct StoreReport {    // what is in a database

@@ -24,6 +24,7 @@ struct UpFlags {
   bool detach = false;
   bool insecure = false;
   std::vector<std::string> datastore_roots;
+  std::vector<std::string> host_names;
   bool new_secret_key = false;
   std::vector<std::string> run_as;
   std::string run_as_file;
@@ -85,8 +86,8 @@ Outcome<int> up(Context& context, const UpFlags& flags) {
   return context.programs().up({data.lexically_normal().string(), flags.listen, flags.detach, flags.insecure,
                                 std::move(roots), flags.new_secret_key, *run_as, flags.trust_members,
                                 flags.audit_reads, flags.is_new, flags.accepts_loss, backups,
-                                std::max(1u, flags.backups_kept.value_or(7)), flags.mask_secrets,
-                                passphrases});
+                                std::max(1u, flags.backups_kept.value_or(7)), flags.mask_secrets, passphrases,
+                                flags.host_names});
 }
 
 // What was said of TLS goes with the address.
@@ -185,6 +186,8 @@ void add_up(CommandTree& tree, Context& context) {
   auto flags = std::make_shared<UpFlags>();
   tree.add("up", "Start the service", "slipway up --detach")
       .text("--listen ADDRESS", flags->listen, "where to listen (default 127.0.0.1:8470)")
+      .texts("--host-name NAME", flags->host_names,
+             "a name by which the service is reached, beside this machine's (may be repeated)")
       .flag("--tls", flags->tls, "TLS also where only this machine is listened to")
       .text("--tls-cert FILE", flags->tls_cert,
             "a certificate of your own with its issuers, PEM (default: one is made)")
