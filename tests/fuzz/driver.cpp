@@ -1,5 +1,5 @@
 // Runs a fuzz target without libFuzzer, so that every `make test` tries it a little with any compiler: each
-// file of a folder, then a fixed number of seeded changes of them.
+// file of a folder, one input of 1 MiB made of the largest of them, then a fixed number of seeded changes.
 //
 //   fuzz_job_file CORPUS [--runs N] [--seed N]      fuzz_job_file FILE
 //
@@ -27,6 +27,8 @@ namespace {
 std::string current;     // the input being tried, for the handler
 std::string crash_file;  // its name, made before anything can go wrong
 
+constexpr std::size_t large_input = 1 << 20;
+
 void save_current() {  // only calls that a signal handler may make
   const int file = ::open(crash_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0 || ::write(file, current.data(), current.size()) < 0) return;
@@ -53,6 +55,19 @@ void try_one(std::string input) {
 std::string read(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// As much as a body or a message may have: what takes quadratic time is seen here.
+std::string large_of(const std::vector<std::string>& corpus) {
+  const auto by_size = [](const std::string& one, const std::string& other) {
+    return one.size() < other.size();
+  };
+  const std::string& largest = *std::max_element(corpus.begin(), corpus.end(), by_size);
+  std::string large;
+  large.reserve(large_input);
+  while (large.size() < large_input) large += largest.empty() ? "0" : largest;
+  large.resize(large_input);
+  return large;
 }
 
 }  // namespace
@@ -84,6 +99,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> corpus{std::string()};
   for (const fs::path& file : files) corpus.push_back(read(file));
   for (const std::string& input : corpus) try_one(input);
+  try_one(large_of(corpus));
   slipway::Random random(seed);
   for (long run = 0; run < runs; ++run) try_one(slipway::fuzz::mutate(corpus, random));
   std::printf("%zu files, %ld changes of them, seed %llu\n", files.size(), runs,
