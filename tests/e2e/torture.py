@@ -28,7 +28,7 @@ LEASE = 2.0
 PAUSES = (1, 3, 8)  # seconds
 LONG_CUT = 60  # seconds, in runs that take ten times as long
 JOBS = 6  # at a time
-SERVICE_FILES = ("slipway.db", "slipway.db-wal", "service.mark")
+SERVICE_FILES = ("slipway.db", "slipway.db-wal", "service.mark", "secret.key")
 NODE_FILES = {"keeper": ("keeper.journal", "keeper.lock"), "agent": ("instance", "service.seen", "node-key", "agent.lock")}
 FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), None)
 
