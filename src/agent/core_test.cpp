@@ -613,11 +613,11 @@ TEST_F(AgentCoreTest, LeaseIsNotRenewedForWhatIsToStop) {
   EXPECT_EQ(effects(), Words{"hello"});
   Orders orders{.number = 1, .stop = {{key(1)}, {key(2)}, {key(3)}}};
   core.received(two, orders, now);
-  std::vector<Effect> effects = core.take_effects(now);
-  ASSERT_EQ(effects.size(), 3u);
-  EXPECT_EQ(describe(effects[0]), "stop 3");
-  EXPECT_TRUE(std::holds_alternative<effect::RenewLease>(effects[1]));
-  EXPECT_EQ(describe(effects[2]), "report 1 -1:not_started -2:not_started");
+  std::vector<Effect> after = core.take_effects(now);
+  ASSERT_EQ(after.size(), 3u);
+  EXPECT_EQ(describe(after[0]), "stop 3");
+  EXPECT_TRUE(std::holds_alternative<effect::RenewLease>(after[1]));
+  EXPECT_EQ(describe(after[2]), "report 1 -1:not_started -2:not_started");
   core.staged({key(1), {}, {}, {}}, now);
   EXPECT_EQ(effects(), Words{});
 }

@@ -53,15 +53,15 @@ TEST(Lease, NodeConnectsAgainAfterATaskOfItWasGivenUp) {
   std::optional<AttemptKey> kept;
   for (int others = 0; others < 2 && !kept; ++others) {
     Attempt& other = bench.start(one_node());
-    bench.started(other.record.node_names.front(), other.record.key);
-    if (other.record.node_names.front() != bench.where) continue;
+    bench.started(other.record.nodes.front().name, other.record.key);
+    if (other.record.nodes.front().name != bench.where) continue;
     other.record.lease = 40s;
     kept = other.record.key;
   }
   ASSERT_TRUE(kept);
   ASSERT_TRUE(bench.node(bench.where).session);
-  bench.pass_in_silence(3s);
-  bench.pass_in_silence(3600ms);
+  bench.pass_without_heartbeats(3s);
+  bench.pass_without_heartbeats(3600ms);
   EXPECT_FALSE(bench.runs());
   EXPECT_TRUE(bench.state.find_attempt(*kept));
   EXPECT_FALSE(bench.node(bench.where).session);

@@ -136,7 +136,9 @@ TEST(Attack, Browser_ARequestForANameOfSomebodyElse) {
   for (const Row& row : rows) {
     const Answer answer = service.ask("GET", "/healthz", {}, "admin", {{"Host", row.host}});
     EXPECT_EQ(answer.status, row.status) << row.host;
-    if (row.status == 421) EXPECT_NE(answer.at("hint").find("--host-name"), std::string::npos) << answer.body;
+    if (row.status == 421) {
+      EXPECT_NE(answer.at("hint").find("--host-name"), std::string::npos) << answer.body;
+    }
   }
   // Whoever asks, and whatever for: also where the answer to a token would be another.
   EXPECT_EQ(service.ask("GET", "/v1/jobs", {}, "nobody", {{"Host", "evil.example"}}).status, 421);
@@ -197,8 +199,9 @@ TEST(Attack, Browser_ABodyThatAFormCouldSend) {
     const net::Headers headers{{"Content-Type", row.type}, {"Content-Length", "2"}};
     const Answer answer = service.ask("PUT", "/v1/datastores/d", "{}", "admin", headers);
     EXPECT_EQ(answer.status, row.document) << row.type;
-    if (row.document == 415)
+    if (row.document == 415) {
       EXPECT_NE(answer.at("hint").find("Content-Type"), std::string::npos) << answer.body;
+    }
     net::Request head;
     head.method = "PUT";
     head.target = head.path = "/v1/datastores/d/content";
