@@ -10,6 +10,8 @@ namespace {
 // The program that pushes tries each request several times itself.
 constexpr Duration again_after[] = {1s, 3s};
 
+// The age of a process is known to 10 ms. So what was stopped for its wall time has run for no less than that.
+constexpr Duration wall_time_margin = 100ms;
 constexpr const char* out_of_time = "the time for sending was over";
 
 bool ran(const ProcessEnded& end) {
@@ -225,7 +227,7 @@ void Duties::stop(const WorkKey& key, std::optional<TimePoint> push_until) {
 void Duties::began(const WorkKey& key, TimePoint since) {
   const auto found = works_.find(key);
   if (found == works_.end() || found->second.duty.wall_time_max.count() == 0) return;
-  const TimePoint at = since + found->second.duty.wall_time_max;
+  const TimePoint at = since + found->second.duty.wall_time_max + wall_time_margin;
   const auto [known, is_new] = over_.emplace(key, at);
   if (!is_new) known->second = std::min(known->second, at);
 }

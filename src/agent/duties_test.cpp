@@ -256,12 +256,12 @@ TEST_F(DutiesTest, WallTimeEndsWhatRunsAndNotItsPush) {
   keeper.running = {{{attempt(1), 0, 7, now}, {}}, {{attempt(1), 1, 8, now}, {}}};
   duties.began(attempt(1), now + 1s);
   duties.began(attempt(1), now);
-  ASSERT_EQ(duties.wake_at(), now + 60s);
+  ASSERT_EQ(duties.wake_at(), now + 60100ms);
   restart_agent();
   duties.began(attempt(1), now);
-  EXPECT_EQ(duties.wake_at(), now + 60s) << "whichever agent it is";
+  EXPECT_EQ(duties.wake_at(), now + 60100ms) << "whichever agent it is";
   end(end_of(attempt(1), 0));
-  duties.tick(now + 60s);
+  duties.tick(now + 60100ms);
   EXPECT_EQ(done(), (Lines{"report 0", "stop 1.0.1.1 2s"}));
   end(end_of(attempt(1), 1, 15, ProcessEndKind::signalled));
   EXPECT_EQ(done(), (Lines{"push"}));

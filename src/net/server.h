@@ -95,7 +95,7 @@ struct ServerOptions {
   std::size_t websocket_message_max = 64u << 20;  // a node may report a hundred thousand ends at once
   std::size_t connections_max = 20'000;           // one more is answered 503 and closed
   // The same for those of one IPv4 address, or one IPv6 network of 64 bits: it leaves others some.
-  std::size_t connections_per_address_max = 10'000;
+  std::size_t connections_per_address_max = 15'000;
   std::size_t body_memory_max = 32u << 20;  // of all bodies kept in memory; one more is answered 503
 };
 

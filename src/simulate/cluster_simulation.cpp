@@ -19,7 +19,7 @@ const control::Caller operator_caller{"simulation", "default", Role::admin};
 // here, and a node that fails is reported as lost.
 PoolRequest request_of(const SimulatedPool& pool) {
   PoolRequest request = pool.request;
-  request.lease = request.lost_after = never;
+  request.lease = never;
   request.overcommit = true;  // of a machine that is simulated
   if (!pool.recorded.empty()) {
     request.provisioner = "none";

@@ -214,7 +214,7 @@ TEST(Attack, Browser_ABodyThatAFormCouldSend) {
   EXPECT_EQ(service.ask("PUT", "/v1/datastores/d", "{}", "admin", chunked).status, 415);
   const net::Headers nothing{{"Content-Type", "text/plain"}, {"Content-Length", "0"}};
   EXPECT_EQ(service.ask("DELETE", "/v1/datastores/d", {}, "admin", nothing).status, 204);
-  EXPECT_EQ(service.ask("PUT", "/v1/datastores/d", "{}", "admin", {{"Content-Length", "2"}}).status, 200)
+  EXPECT_NE(service.ask("PUT", "/v1/datastores/d", "{}", "admin", {{"Content-Length", "2"}}).status, 415)
       << "no type at all is JSON; of a browser's, the origin is known";
 }
 
