@@ -48,7 +48,10 @@ class Published(BatchAiCase):
 
     def test_stream_file_of_a_gang_follows_all_its_files(self):
         self.s.cluster("gang", 2)
-        self.s.put("lab.file.team", "two.py", "import os, sys\nprint('to err', file=sys.stderr)\n")
+        # A parameter server that has not printed when the workers end would be stopped before it does.
+        self.s.put("lab.file.team", "two.py",
+                   "import glob, os, sys, time\nprint('to err', file=sys.stderr, flush=True)\n"
+                   "open(f'{__file__}.{os.getpid()}', 'w').close()\nwhile len(glob.glob(__file__ + '.*')) < 3: time.sleep(0.01)\n")
         self.s.create("two", {"nodeCount": 2, "stdOutErrPathPrefix": "$AZ_BATCHAI_MOUNT_ROOT/team",
                               "tensorFlowSettings": {"pythonScriptFilePath": "$AZ_BATCHAI_MOUNT_ROOT/team/two.py",
                                                      "pythonInterpreterPath": "python3", "workerCount": 2, "parameterServerCount": 1}}, "gang")
