@@ -351,6 +351,7 @@ class Service {
     api_options.own_admin_hash = own_admin_hash_;
     api_options.audit = audit_;
     api_options.audit_reads = options_.audit_reads;
+    if (auto provider = use_provider(api_options); !provider) return provider;
     api_options.mask_secrets = options_.mask_secrets;
     api_ = std::make_unique<api::Api>(loop_, *control_, clock_, std::move(api_options));
     api_->add_compat_api(
@@ -370,6 +371,25 @@ class Service {
     api_->remove_unused_blobs();
     if (auto backups = start_backups(); !backups) return backups;
     return write_address();
+  }
+
+  Result<void> use_provider(api::ApiOptions& api_options) const {
+    if (options_.oidc.issuer.empty()) return {};
+    oidc::Client client{options_.oidc.issuer, options_.oidc.client};
+    if (!options_.oidc.secret_file.empty()) {
+      auto secret = read_file(options_.oidc.secret_file);
+      if (!secret) return fail(secret.error());
+      client.secret = secret->substr(0, secret->find_first_of("\r\n"));
+    }
+    if (!options_.oidc.groups_file.empty()) {
+      auto text = read_file(options_.oidc.groups_file);
+      if (!text) return fail(text.error());
+      auto rules = oidc::GroupRules::parse(*text);
+      if (!rules) return fail(rules.error());
+      api_options.oidc_groups = std::move(*rules);
+    }
+    api_options.oidc = std::move(client);
+    return {};
   }
 
   Result<void> write_address() {

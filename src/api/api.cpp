@@ -26,7 +26,9 @@ bool is_upload(const net::Request& head) {
   return head.method == "PUT" && head.path.starts_with("/v1/datastores/") && head.path.ends_with("/content");
 }
 
-bool is_login(const net::Request& head) { return head.method == "POST" && head.path == "/v1/login"; }
+bool is_login(const net::Request& head) {
+  return head.method == "POST" && (head.path == "/v1/login" || head.path.starts_with("/v1/login/"));
+}
 
 bool is_parsed_on_worker(const net::Request& head) {
   return head.method == "POST" && (head.path == "/v1/jobs" || head.path == "/v1/blobs/missing");
@@ -105,6 +107,7 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
   add_token_routes();
   add_secret_routes();
   add_login_routes();
+  add_oidc_routes();
   add_user_routes();
   add_workspace_routes();
   add_pool_routes();

@@ -20,6 +20,7 @@
 #include "api/file_source.h"
 #include "api/folder_workers.h"
 #include "api/node_sessions.h"
+#include "api/oidc_sign_ins.h"
 #include "api/output_mask.h"
 #include "api/read_pool.h"
 #include "api/request_guard.h"
@@ -53,6 +54,8 @@ struct ApiOptions {
   bool trust_members = true;  // tokens of other users are given out though all jobs run as the service does
   std::shared_ptr<AuditLog> audit{};      // none: nothing is kept
   bool audit_reads = false;               // what was read, too
+  std::optional<oidc::Client> oidc{};     // the provider by which users sign in, if there is one
+  oidc::GroupRules oidc_groups{};
   bool mask_secrets = false;              // in the output of processes, where it is read
   std::vector<std::string> host_names{};  // by which the service is asked, beside localhost and addresses
   std::string local_nodes_hash{};  // SHA-256 of the token of this service's agents, who join every workspace
@@ -106,6 +109,7 @@ class Api {
   void add_sharing_routes();
   void add_token_routes();
   void add_login_routes();
+  void add_oidc_routes();
   void add_user_routes();  // (user_routes.cpp)
   void add_workspace_routes();
   void add_file_routes();
@@ -119,6 +123,7 @@ class Api {
   void sign_in(const Call& call, const wire::LoginRequest& request);
   Result<control::SignIn> check_sign_in(const wire::LoginRequest& request, const UserRecord& known) const;
   void finish_sign_in(const Call& call, const Result<control::SignIn>& checked);
+  void finish_oidc(const Call& call, const wire::OidcFinish& request, const oidc::Identity& who);
   // Who shows tokens that nobody has is told to wait, after a few.
   std::optional<net::Response> refuse_guess(const net::Request& head);
   void add_user(const Call& call, const wire::UserRequest& request, const std::string& password);
@@ -281,6 +286,7 @@ class Api {
   std::shared_ptr<net::Loop::Timer> saving_token_use_;
   FailedSignIns failed_sign_ins_;
   std::size_t signing_in_ = 0;
+  std::unique_ptr<OidcSignIns> oidc_;  // none: there is no provider
   std::uint64_t requests_ = 0;
   std::uint64_t unauthorized_ = 0;
   mutable std::size_t unauthorized_audited_ = 0;  // of the audit log, since then

@@ -86,4 +86,21 @@ std::optional<std::string> parse_base64(std::string_view text) {
   return bytes;
 }
 
+std::string format_base64url(std::string_view bytes) {
+  std::string text = format_base64(bytes);
+  while (text.ends_with('=')) text.pop_back();
+  for (char& c : text) c = c == '+' ? '-' : c == '/' ? '_' : c;
+  return text;
+}
+
+std::optional<std::string> parse_base64url(std::string_view text) {
+  std::string usual(text);
+  for (char& c : usual) {
+    if (c == '+' || c == '/' || c == '=') return std::nullopt;
+    c = c == '-' ? '+' : c == '_' ? '/' : c;
+  }
+  usual.append((4 - usual.size() % 4) % 4, '=');
+  return parse_base64(usual);
+}
+
 }  // namespace slipway

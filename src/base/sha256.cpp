@@ -2,6 +2,8 @@
 
 #include <openssl/evp.h>
 
+#include <array>
+
 #include "base/check.h"
 #include "base/encoding.h"
 
@@ -41,6 +43,12 @@ bool is_sha256_hex(std::string_view text) {
   for (const char c : text)
     if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) return false;
   return true;
+}
+
+std::string sha256_bytes(std::string_view bytes) {
+  std::array<unsigned char, 32> digest{};
+  SLIPWAY_CHECK(EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr) == 1);
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
 }  // namespace slipway

@@ -22,6 +22,7 @@ class Sha256 {  // add() in pieces, then finish() once
 };
 
 std::string sha256_hex(std::string_view bytes);
+std::string sha256_bytes(std::string_view bytes);  // the 32 bytes themselves
 bool is_sha256_hex(std::string_view text);
 
 }  // namespace slipway

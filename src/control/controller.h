@@ -132,6 +132,9 @@ class Controller {
   Result<MemberRecord> put_member(const Caller& caller, const MemberRecord& member);
   Result<void> remove_member(const Caller& caller, const std::string& workspace, const std::string& user);
   Result<TokenRecord> sign_in(const SignIn& request) { return control::sign_in(turn_, request); }
+  Result<TokenRecord> sign_in_provided(const ProvidedUser& who, const SignIn& request) {
+    return control::sign_in_provided(turn_, who, request);
+  }
   Result<void> sign_out(const std::string& token) { return control::sign_out(turn_, token); }
 
   const std::vector<TokenRecord>& tokens() const { return state_.tokens; }

@@ -12,6 +12,9 @@ namespace {
 constexpr const char* login_name = "login";  // of the tokens that sign-ins make
 constexpr std::size_t logins_max = 100;      // of a user; one more ends the oldest
 
+// Of tokens of the service itself.
+bool is_reserved(const std::string& name) { return name == "admin" || name == "local-nodes"; }
+
 Error no_user(const std::string& name) {
   return {ErrorCode::not_found, fmt::format("there is no user {}", name),
           "slipway user list shows the users"};
@@ -114,6 +117,39 @@ void end_oldest_logins(Turn& turn, const std::string& user) {
   for (std::size_t i = 0; i + logins_max <= logins.size(); ++i) drop_token(turn, logins[i].second);
 }
 
+// A token of a sign-in, for a user who may.
+Result<TokenRecord> give_login(Turn& turn, SignIn request) {
+  const auto workspace = choose_workspace(turn.state, request);
+  if (!workspace) return fail(workspace.error());
+  end_oldest_logins(turn, request.user);
+  TokenRecord token = std::move(request.token);
+  token.name = login_name;
+  token.user = token.author = request.user;
+  token.workspace = *workspace;
+  token.role = turn.state.members.at({*workspace, request.user}).role;
+  token.created_at = turn.now;
+  put_token(turn, token);
+  record_event_in(turn, *workspace, "user.signed_in",
+                  fmt::format("{} signed in with token {}", request.user, token.id), {}, {});
+  return token;
+}
+
+// Known by what the provider calls the user for ever; a name that somebody has is not taken over.
+Result<UserRecord> provided_user(Turn& turn, const ProvidedUser& who) {
+  for (const auto& [name, user] : turn.state.users)
+    if (user.subject == who.subject) return user;
+  const bool has_tokens = std::any_of(turn.state.tokens.begin(), turn.state.tokens.end(),
+                                      [&](const TokenRecord& token) { return token.holder() == who.name; });
+  if (has_tokens || turn.state.users.contains(who.name) || is_reserved(who.name))
+    return fail(ErrorCode::denied, fmt::format("the name {} belongs to somebody else here", who.name),
+                "an admin can delete that user, or revoke those tokens, first");
+  const UserRecord user{.name = who.name, .created_at = turn.now, .subject = who.subject};
+  put_user(turn, user);
+  record_event_in(turn, "default", "user.added",
+                  fmt::format("user {} signed in by the provider for the first time", who.name), {}, {});
+  return user;
+}
+
 }  // namespace
 
 Result<UserRecord> add_user(Turn& turn, const Caller& caller, UserRecord user,
@@ -121,7 +157,7 @@ Result<UserRecord> add_user(Turn& turn, const Caller& caller, UserRecord user,
   if (turn.state.users.contains(user.name))
     return fail(ErrorCode::conflict, fmt::format("there is a user {} already", user.name),
                 "slipway user list shows the users");
-  if (user.name == "admin" || user.name == "local-nodes")
+  if (is_reserved(user.name))
     return fail(ErrorCode::invalid, fmt::format("{} is the name of a token of the service itself", user.name),
                 "choose another name");
   user.author = caller.name;
@@ -236,8 +272,9 @@ Result<TokenRecord> sign_in(Turn& turn, SignIn request) {
   if (!is_right) return fail(ErrorCode::conflict, "the user was changed meanwhile", "try again");
   if (user->is_disabled)
     return fail(ErrorCode::denied, fmt::format("user {} is disabled", request.user), "ask an admin");
-  const auto workspace = choose_workspace(turn.state, request);
-  if (!workspace) return fail(workspace.error());
+  // A code is not used up where it leads nowhere.
+  if (const auto workspace = choose_workspace(turn.state, request); !workspace)
+    return fail(workspace.error());
   if (!request.code.empty() || !request.new_password.empty()) {
     if (!request.code.empty()) {
       user->code.clear();
@@ -246,17 +283,24 @@ Result<TokenRecord> sign_in(Turn& turn, SignIn request) {
     if (!request.new_password.empty()) user->password = request.new_password;
     put_user(turn, *user);
   }
-  end_oldest_logins(turn, request.user);
-  TokenRecord token = std::move(request.token);
-  token.name = login_name;
-  token.user = token.author = request.user;
-  token.workspace = *workspace;
-  token.role = turn.state.members.at({*workspace, request.user}).role;
-  token.created_at = turn.now;
-  put_token(turn, token);
-  record_event_in(turn, *workspace, "user.signed_in",
-                  fmt::format("{} signed in with token {}", request.user, token.id), {}, {});
-  return token;
+  return give_login(turn, std::move(request));
+}
+
+Result<TokenRecord> sign_in_provided(Turn& turn, const ProvidedUser& who, SignIn request) {
+  auto user = provided_user(turn, who);
+  if (!user) return fail(user.error());
+  if (user->is_disabled)
+    return fail(ErrorCode::denied, fmt::format("user {} is disabled", user->name), "ask an admin");
+  for (const std::string& workspace : who.workspaces) {
+    const bool stays = std::any_of(who.members.begin(), who.members.end(),
+                                   [&](const MemberRecord& member) { return member.workspace == workspace; });
+    if (!stays && turn.state.members.contains({workspace, user->name}))
+      drop_member(turn, {workspace, user->name});
+  }
+  for (const MemberRecord& member : who.members)
+    save_member(turn, {member.workspace, user->name, member.role});
+  request.user = user->name;
+  return give_login(turn, std::move(request));
 }
 
 Result<void> sign_out(Turn& turn, const std::string& token) {

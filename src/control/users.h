@@ -2,7 +2,9 @@
 // Users and the members of workspaces. A user's tokens follow: their role is that of the membership, lowered
 // by what each is for, and they go with the membership or when the user is disabled, in the same turn.
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "control/turn.h"
 #include "domain/user.h"
@@ -36,6 +38,15 @@ struct SignIn {
   TokenRecord token{};         // with its id, hash and expiry
 };
 Result<TokenRecord> sign_in(Turn& turn, SignIn request);
+// Somebody whom the provider of OpenID Connect named. A user comes into being at the first sign-in; where
+// groups decide who the members of a workspace are, the memberships follow them at each.
+struct ProvidedUser {
+  std::string name;
+  std::string subject;
+  std::vector<MemberRecord> members{};  // by groups; of `user` nothing is looked at
+  std::set<std::string> workspaces{};   // whose members groups decide
+};
+Result<TokenRecord> sign_in_provided(Turn& turn, const ProvidedUser& who, SignIn request);
 // Only tokens of sign-ins: others are revoked by name.
 Result<void> sign_out(Turn& turn, const std::string& token);
 

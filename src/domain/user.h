@@ -19,6 +19,7 @@ struct UserRecord {
   std::optional<TimePoint> code_until{};
   std::string author{};  // who added the user
   TimePoint created_at{};
+  std::string subject{};  // what the OpenID Connect provider calls the user; empty: signs in here
   friend bool operator==(const UserRecord&, const UserRecord&) = default;
 };
 

@@ -183,8 +183,8 @@ SecretRecord secret_from(const Statement& row) {
           time_at(row, 6)};
 }
 UserRecord user_from(const Statement& row) {
-  return {row.text(0), row.integer(1) != 0, row.integer(2) != 0, row.text(3),
-          row.text(4), maybe_time(row, 5),  row.text(6),         time_at(row, 7)};
+  return {row.text(0),        row.integer(1) != 0, row.integer(2) != 0, row.text(3), row.text(4),
+          maybe_time(row, 5), row.text(6),         time_at(row, 7),     row.text(8)};
 }
 MemberRecord member_from(const Statement& row) {
   // A role that cannot be read lets in no further than to look.

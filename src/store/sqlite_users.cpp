@@ -5,7 +5,7 @@ namespace slipway::store {
 
 Result<void> SqliteStore::save_users(const control::Changes& changes) {
   for (const UserRecord& user : changes.users) {
-    Statement put = db_->prepare("INSERT OR REPLACE INTO users VALUES (?,?,?,?,?,?,?,?)");
+    Statement put = db_->prepare("INSERT OR REPLACE INTO users VALUES (?,?,?,?,?,?,?,?,?)");
     auto saved =
         put.bind(user.name)
             .bind(user.is_service)
@@ -15,6 +15,7 @@ Result<void> SqliteStore::save_users(const control::Changes& changes) {
             .bind(user.code_until ? std::optional(user.code_until->time_since_epoch().count()) : std::nullopt)
             .bind(user.author)
             .bind(user.created_at.time_since_epoch().count())
+            .bind(user.subject)
             .run();
     if (!saved) return saved;
   }

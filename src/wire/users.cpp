@@ -18,6 +18,15 @@ Role read_role(FieldReader& reader, const Value& root, const std::string& otherw
   return Role::viewer;
 }
 
+// How long a sign-in is to be good for.
+Duration read_login_time(FieldReader& reader, const Value& root) {
+  constexpr Duration usual = std::chrono::hours(12), longest = std::chrono::hours(24 * 30);
+  const Duration time = reader.duration("expires_in", usual);
+  if (time < std::chrono::seconds(1) || time > longest)
+    reader.problem(root, "expires_in should be from 1 second to 30 days", "leave it out for 12 hours");
+  return time;
+}
+
 }  // namespace
 
 std::string format(const UserRecord& user) {
@@ -27,6 +36,7 @@ std::string format(const UserRecord& user) {
                {"has_password", !user.password.empty()},
                {"invited_until", user.code_until ? Json(format_time(*user.code_until)) : Json()},
                {"author", user.author},
+               {"provided", !user.subject.empty()},
                {"created_at", format_time(user.created_at)}});
 }
 
@@ -61,8 +71,32 @@ Result<Role> parse_member_request(std::string_view json) {
   return role;
 }
 
+Result<OidcRequest> parse_oidc_request(std::string_view json) {
+  constexpr std::size_t challenge_size = 43;  // of SHA-256 in base64url
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  OidcRequest request{reader.text("redirect_uri"), reader.text("code_challenge")};
+  if (request.challenge.size() != challenge_size)
+    reader.problem(*root, "code_challenge is not a SHA-256 in base64url", "it is that of the code_verifier");
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return request;
+}
+
+Result<OidcFinish> parse_oidc_finish(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  OidcFinish request;
+  request.code = reader.text("code");
+  request.verifier = reader.text("code_verifier");
+  request.workspace = reader.text("workspace");
+  request.expires_in = read_login_time(reader, *root);
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return request;
+}
+
 Result<LoginRequest> parse_login_request(std::string_view json) {
-  constexpr Duration usual = std::chrono::hours(12), longest = std::chrono::hours(24 * 30);
   auto root = parse_body(json);
   if (!root) return fail(root.error());
   FieldReader reader(*root, "the request", "");
@@ -72,13 +106,11 @@ Result<LoginRequest> parse_login_request(std::string_view json) {
   request.code = reader.text("code");
   request.new_password = reader.text("new_password");
   request.workspace = reader.text("workspace");
-  request.expires_in = reader.duration("expires_in", usual);
+  request.expires_in = read_login_time(reader, *root);
   if (request.user.empty() || request.password.empty() == request.code.empty())
     reader.problem(*root, "a sign-in needs user, and either password or code", "see docs/guide/users.md");
   if (request.password.size() > password_size_max || request.user.size() > 100)
     reader.problem(*root, "the user or the password is too long", "");
-  if (request.expires_in < std::chrono::seconds(1) || request.expires_in > longest)
-    reader.problem(*root, "expires_in should be from 1 second to 30 days", "leave it out for 12 hours");
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   return request;
 }

@@ -32,4 +32,16 @@ struct LoginRequest {
 };
 Result<LoginRequest> parse_login_request(std::string_view json);
 
+struct OidcRequest {
+  std::string redirect_url;
+  std::string challenge;  // of PKCE, S256
+};
+Result<OidcRequest> parse_oidc_request(std::string_view json);
+struct OidcFinish {
+  std::string code, verifier;  // of the code flow
+  std::string workspace;
+  Duration expires_in{};
+};
+Result<OidcFinish> parse_oidc_finish(std::string_view json);
+
 }  // namespace slipway::wire

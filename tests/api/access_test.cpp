@@ -34,13 +34,14 @@ constexpr const char* batchai = "/subscriptions/s/resourceGroups/g/providers/Mic
 // What the parts of a path stand for: things that ana made, in the workspace default. Where a body is not
 // "{}".
 const std::map<std::string, std::string> names = {
-    {"pool", "lab"},        {"node", "n1"},        {"job", "job_1"},
-    {"task", "main"},       {"attempt", "1"},      {"name", "store"},
-    {"token", "token_ana"}, {"stream", "stdout"},  {"hash", std::string(64, '0')},
-    {"subscription", "s"},  {"group", "g"},        {"workspace", "w"},
-    {"experiment", "e"},    {"cluster", "c"},      {"server", "f"},
-    {"user", "ana"},        {"location", "local"}, {"operation", "1"},
-    {"expiry", "1"},        {"signature", "x"},    {"path", "a/b/c/d"}};
+    {"pool", "lab"},        {"node", "n1"},       {"job", "job_1"},
+    {"task", "main"},       {"attempt", "1"},     {"name", "store"},
+    {"token", "token_ana"}, {"stream", "stdout"}, {"hash", std::string(64, '0')},
+    {"subscription", "s"},  {"group", "g"},       {"workspace", "w"},
+    {"experiment", "e"},    {"cluster", "c"},     {"server", "f"},
+    {"user", "ana"},        {"login", "x"},       {"location", "local"},
+    {"operation", "1"},     {"expiry", "1"},      {"signature", "x"},
+    {"path", "a/b/c/d"}};
 const std::map<std::string, std::string> bodies = {
     {"PATCH "
      "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.BatchAI/workspaces/"

@@ -174,6 +174,7 @@ TEST_P(StoreContract, KeepsUsersAndMembers) {
                            .author = "root",
                            .created_at = at(1)});
   changes.users.push_back({.name = "robot", .is_service = true, .is_disabled = true, .created_at = at(2)});
+  changes.users.push_back({.name = "zoe", .created_at = at(3), .subject = "https://accounts.example 17"});
   changes.members = {{"default", "ana", Role::admin}, {"ml", "ana", Role::viewer}};
   save(changes);
   reopen();
@@ -190,7 +191,7 @@ TEST_P(StoreContract, KeepsUsersAndMembers) {
   removal.users_removed = {"robot"};
   removal.members_removed = {{"ml", "ana"}};
   save(removal);
-  EXPECT_EQ(reads().users().value().size(), 1u);
+  EXPECT_EQ(reads().users().value().size(), 2u);
   EXPECT_EQ(reads().members().value(), (std::vector<MemberRecord>{{"default", "ana", Role::admin}}));
 }
 

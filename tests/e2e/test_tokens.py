@@ -27,8 +27,8 @@ class Tokens(SharedServiceCase):
                     if path in ("/healthz", "/v1/schemas/job.json"):  # the same for everybody
                         self.assertEqual(answer.status, 200)
                         continue
-                    if (method, path) == ("POST", "/v1/login"):  # says by itself who asks
-                        self.assertEqual(answer.status, 400)
+                    if method == "POST" and path.startswith("/v1/login"):  # says by itself who asks
+                        self.assertIn(answer.status, (400, 404))
                         continue
                     asked += 1
                     self.assertEqual(answer.status, 401)

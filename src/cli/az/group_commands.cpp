@@ -257,11 +257,14 @@ void add_login(CommandTree& tree, Context& context) {
   command.text("--user NAME", login->user, "sign in as this user of the service")
       .text("--password-file FILE", login->password_file, "where the password is; - is stdin")
       .text("--code CODE", login->code, "a code to sign in with once, instead of a password")
+      .flag("--oidc", login->by_provider,
+            "sign in by the provider of the service, with a browser of this machine")
+      .flag("--device", login->on_device, "likewise, with a browser of another machine")
       .flag("--set-password", login->set_password, "choose another password")
       .text("--workspace NAME", login->workspace, "the workspace, where you are in several")
       .duration("--expires TIME", login->expires, "how long it is good (default 12h)");
   command.runs([&context, options, ignored, login]() -> Outcome<int> {
-    if (!login->user.empty()) return sign_in(context, *login);
+    if (!login->user.empty() || login->by_provider || login->on_device) return sign_in(context, *login);
     return az::answer(context, *options, az::plain_view(),
                       [&](az::Arm& arm) { return az::login(arm, *options); });
   });

@@ -53,9 +53,7 @@ Outcome<int> sign_out(Context& context) {
   return ExitCode::done;
 }
 
-}  // namespace
-
-Outcome<int> sign_in(Context& context, const LoginOptions& options) {
+Outcome<Value> login_with_password(Context& context, const LoginOptions& options) {
   std::vector<std::pair<std::string, std::string>> body{{"user", wire::quote(options.user)}};
   if (!options.code.empty()) {
     body.emplace_back("code", wire::quote(options.code));
@@ -74,7 +72,10 @@ Outcome<int> sign_in(Context& context, const LoginOptions& options) {
     body.emplace_back(
         "expires_in",
         std::to_string(std::chrono::duration_cast<std::chrono::seconds>(*options.expires).count()));
-  const Outcome<Value> token = context.service().send("POST", resource({"login"}), wire::format_object(body));
+  return context.service().send("POST", resource({"login"}), wire::format_object(body));
+}
+
+Outcome<int> keep_login(Context& context, const Outcome<Value>& token) {
   if (!token) return give_up(token);
   const std::string url = context.service().url();
   if (const auto saved = save_login(context.settings(), url, token->text_at("token")); !saved)
@@ -83,6 +84,17 @@ Outcome<int> sign_in(Context& context, const LoginOptions& options) {
                           token->text_at("role"), token->text_at("workspace"),
                           time_text(*token, "expires_at")));
   return ExitCode::done;
+}
+
+}  // namespace
+
+Outcome<int> sign_in(Context& context, const LoginOptions& options) {
+  if (!options.by_provider && !options.on_device)
+    return keep_login(context, login_with_password(context, options));
+  if (!options.user.empty())
+    return misuse("--user and --oidc exclude each other", "the provider says who you are");
+  return keep_login(
+      context, options.on_device ? login_of_device(context, options) : login_with_browser(context, options));
 }
 
 void add_logout(CommandTree& tree, Context& context) {

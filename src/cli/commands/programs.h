@@ -31,6 +31,10 @@ struct UpOptions {  // defaults are filled in: data from SLIPWAY_HOME or ~/.slip
   bool mask_secrets = false;
   std::string passphrase_file{};          // for the key of secrets; empty: none
   std::vector<std::string> host_names{};  // that requests may be for
+  struct Oidc {  // the provider by which users sign in; without an issuer there is none
+    std::string issuer, client, secret_file, groups_file;
+  };
+  Oidc oidc{};
 };
 
 struct StoreReport {    // what is in a database

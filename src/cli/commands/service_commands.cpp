@@ -30,6 +30,7 @@ struct UpFlags {
   std::string run_as_file;
   bool trust_members = false;
   bool audit_reads = false;
+  UpOptions::Oidc oidc;
   bool is_new = false;
   bool accepts_loss = false;
   std::string backup_folder;
@@ -74,6 +75,9 @@ Outcome<int> up(Context& context, const UpFlags& flags) {
       flags.passphrase_file.empty()
           ? std::string()
           : std::filesystem::absolute(flags.passphrase_file, error).lexically_normal().string();
+  if (flags.oidc.issuer.empty() != flags.oidc.client.empty())
+    return misuse("--oidc-issuer and --oidc-client go together",
+                  "the provider says what it calls this service");
   const Outcome<std::vector<std::string>> run_as = run_as_rules(flags);
   if (!run_as) return give_up(run_as);
   std::vector<std::string> roots;
@@ -87,7 +91,7 @@ Outcome<int> up(Context& context, const UpFlags& flags) {
                                 std::move(roots), flags.new_secret_key, *run_as, flags.trust_members,
                                 flags.audit_reads, flags.is_new, flags.accepts_loss, backups,
                                 std::max(1u, flags.backups_kept.value_or(7)), flags.mask_secrets, passphrases,
-                                flags.host_names});
+                                flags.host_names, flags.oidc});
 }
 
 // What was said of TLS goes with the address.
@@ -202,6 +206,12 @@ void add_up(CommandTree& tree, Context& context) {
       .text("--run-as-file FILE", flags->run_as_file, "such rules, one a line")
       .flag("--trust-members", flags->trust_members,
             "give out tokens of other users without --run-as: their jobs can read all that the service can")
+      .text("--oidc-issuer URL", flags->oidc.issuer, "users sign in by this provider of OpenID Connect, too")
+      .text("--oidc-client ID", flags->oidc.client, "what the provider calls this service")
+      .text("--oidc-client-secret-file FILE", flags->oidc.secret_file,
+            "what it shows the provider, if that wants it")
+      .text("--oidc-groups FILE", flags->oidc.groups_file,
+            "what groups are members of: lines of GROUP=WORKSPACE:ROLE")
       .flag("--audit-reads", flags->audit_reads, "keep in the audit log what was read, too")
       .flag("--new-secret-key", flags->new_secret_key,
             "seal all secrets anew with a new key, and sign with it; older keys still open backups")
