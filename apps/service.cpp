@@ -254,6 +254,7 @@ class Service {
                   fmt::format("{}/slipway.db cannot be used: {}", data_, loaded.error().what),
                   "nothing was changed; restore it from a copy, or start with another --data folder");
     tokens_ = loaded->tokens;
+    quotas_ = loaded->quotas;
     control::Changes changes;
     const TokenRecord admin{"", "admin", "default", Role::admin, "", clock_.now()};
     const TokenRecord joining{"", "local-nodes", "default", Role::node, "", clock_.now()};
@@ -357,6 +358,7 @@ class Service {
     api_->add_compat_api(
         batchai::make_batchai_api(api_->compat_api_context(), batchai_options(settings.machine.total)));
     api_->set_tokens(tokens_);
+    api_->set_quotas(quotas_);
     api_->set_url(url_);
     use_tls();
     api_->set_reach(reach_);
@@ -448,6 +450,7 @@ class Service {
   std::string degraded_;  // why nothing can be saved at the start; empty: it can
   std::optional<FileLock> lock_;
   std::vector<TokenRecord> tokens_;
+  std::vector<QuotaRecord> quotas_;
   net::Loop loop_;
   ServiceEffects effects_;
   std::unique_ptr<control::Store> store_;

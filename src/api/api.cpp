@@ -105,6 +105,7 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
   add_service_routes();
   add_sharing_routes();
   add_token_routes();
+  add_quota_routes();
   add_secret_routes();
   add_login_routes();
   add_oidc_routes();
@@ -154,6 +155,10 @@ bool Api::is_own_agent(const Call& call) const {
 
 void Api::set_tokens(const std::vector<TokenRecord>& tokens) {
   for (const TokenRecord& token : tokens) tokens_.put(token);
+}
+
+void Api::set_quotas(const std::vector<QuotaRecord>& quotas) {
+  for (const QuotaRecord& quota : quotas) request_limits_.change(quota);
 }
 
 CompatApi* Api::compat_api_of(const net::Request& request) const {
@@ -245,12 +250,33 @@ net::BodyPolicy Api::policy(const net::Request& head) {
   return policy;
 }
 
+// Counted once, where it is answered. Nodes have none: their work is counted as that of jobs.
+std::optional<net::Response> Api::over_request_limit(const Admission& admission) {
+  if (!admission.caller || admission.caller->role == Role::node) return std::nullopt;
+  const control::Caller& caller = *admission.caller;
+  const auto wait = request_limits_.take(caller.workspace, caller.name, clock_.now());
+  if (!wait) return std::nullopt;
+  const auto own = request_limits_.limit_of({caller.workspace, caller.name});
+  const auto all = request_limits_.limit_of({caller.workspace, {}});
+  std::string limits;
+  if (own) limits += fmt::format("{} may send {} requests a second", caller.name, *own);
+  if (all) limits += fmt::format("{}workspace {} {}", limits.empty() ? "" : ", and ", caller.workspace, *all);
+  net::Response response =
+      problem_with(429, {ErrorCode::unavailable, "too many requests: " + limits,
+                         "wait, or have an admin raise it: slipway quota set --requests N"});
+  const auto whole = std::chrono::ceil<std::chrono::seconds>(*wait).count();
+  response.headers.emplace_back("Retry-After", std::to_string(whole));
+  return response;
+}
+
 void Api::handle(std::shared_ptr<net::Exchange> exchange) {
   Admission admission = admit(exchange->request());  // again: a token may be revoked while a body is read
   if (admission.refusal) {
     audit_refusal(exchange->request(), admission);
     return Call(loop_, std::move(exchange)).send(std::move(*admission.refusal));
   }
+  if (auto busy = over_request_limit(admission))
+    return Call(loop_, std::move(exchange)).send(std::move(*busy));
   if (!is_audited(admission)) return dispatch(Call(loop_, std::move(exchange)), std::move(admission));
   const Verb verb = admission.access->verb();
   // A service whose disk is full can still be stopped.
@@ -285,6 +311,7 @@ void Api::dispatch(Call call, Admission admission) {
 void Api::carry_out(control::Outputs outputs) {
   for (const auto& [session, token] : outputs.keyed) sessions_.set_token(session, token);
   for (const TokenRecord& token : outputs.tokens) tokens_.put(token);
+  set_quotas(outputs.quotas);
   for (const std::string& id : outputs.tokens_removed) tokens_.remove(id);
   for (auto& [session, message] : outputs.messages) {
     if (auto* orders = std::get_if<Orders>(&message); orders && has_secrets(*orders))

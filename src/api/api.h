@@ -24,6 +24,7 @@
 #include "api/output_mask.h"
 #include "api/read_pool.h"
 #include "api/request_guard.h"
+#include "api/request_limits.h"
 #include "api/router.h"
 #include "api/token_table.h"
 #include "api/worker.h"
@@ -74,6 +75,7 @@ class Api {
   void cut_all_sessions(const std::string& why) { sessions_.close_all(why); }
   void resume_sessions(const std::vector<SessionId>& sessions) { sessions_.resume(sessions); }
   void set_tokens(const std::vector<TokenRecord>& tokens);  // at the start; changes come with a turn
+  void set_quotas(const std::vector<QuotaRecord>& quotas);  // likewise
   void set_url(std::string url) { url_ = std::move(url); }
   // How the service is reached by others, and what it signs.
   struct Reach {
@@ -104,6 +106,7 @@ class Api {
   void add_log_time_routes();
   void add_pool_routes();
   void add_node_routes();
+  void add_quota_routes();
   void add_secret_routes();
   void add_service_routes();
   void add_sharing_routes();
@@ -151,6 +154,7 @@ class Api {
   };
   Admission admit(const net::Request& head) const;
   std::optional<RequestRefusal> check_request(const net::Request& head, const Admission& admission) const;
+  std::optional<net::Response> over_request_limit(const Admission& admission);
   void dispatch(Call call, Admission admission);
 
   // (audit.cpp)
@@ -287,6 +291,7 @@ class Api {
   FailedSignIns failed_sign_ins_;
   std::size_t signing_in_ = 0;
   std::unique_ptr<OidcSignIns> oidc_;  // none: there is no provider
+  RequestLimits request_limits_;
   std::uint64_t requests_ = 0;
   std::uint64_t unauthorized_ = 0;
   mutable std::size_t unauthorized_audited_ = 0;  // of the audit log, since then

@@ -8,6 +8,7 @@
 #include "control/invariants.h"
 #include "control/lease.h"
 #include "control/placing.h"
+#include "control/quotas.h"
 #include "control/restore.h"
 #include "control/secrets.h"
 #include "control/start_tasks.h"
@@ -230,6 +231,10 @@ std::vector<DatastoreRecord> Controller::datastores(const Caller& caller) const 
 }
 Result<void> Controller::delete_datastore(const Caller& caller, const std::string& name) {
   return control::delete_datastore(turn_, caller, name);
+}
+Result<QuotaView> Controller::change_quota(const Caller& caller, const QuotaKey& key,
+                                           const QuotaChange& change) {
+  return control::change_quota(turn_, caller, key, change);
 }
 Result<SecretRecord> Controller::set_secret(const Caller& caller, const SecretKey& key, std::string sealed) {
   return control::set_secret(turn_, caller, key, std::move(sealed));

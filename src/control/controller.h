@@ -95,7 +95,7 @@ class Controller {
     return store_.attempts_of(tasks);
   }
 
-  // -- folders, datastores and secrets
+  // -- folders, datastores, quotas and secrets
   FolderRecord put_folder(const Caller& caller, const std::string& path, Tags tags);
   const FolderRecord* folder(const Caller& caller, const std::string& path) const;
   std::vector<FolderRecord> folders(const Caller& caller, const std::string& prefix) const;
@@ -106,6 +106,7 @@ class Controller {
   bool is_datastore_name_free(const Caller& caller,
                               const std::string& name) const;  // its files are gone, too
   Result<void> delete_datastore(const Caller& caller, const std::string& name);
+  Result<QuotaView> change_quota(const Caller& caller, const QuotaKey& key, const QuotaChange& change);
   Result<SecretRecord> set_secret(const Caller& caller, const SecretKey& key, std::string sealed);
   Result<void> delete_secret(const Caller& caller, const SecretKey& key);
   void files_removed(const std::string& folder);  // of Outputs::folders_removed, and now it is gone

@@ -17,12 +17,19 @@
 #include "control/lease.h"
 #include "control/nodes.h"
 #include "control/placing.h"
+#include "control/quotas.h"
 #include "domain/gang.h"
 #include "domain/layout.h"
 
 namespace slipway::control {
 
 static void begin_join(Turn& turn, Attempt& attempt, Node& node, const TaskSpec& spec);
+
+// How many nodes more the quotas allow.
+static std::uint64_t quota_nodes(const Pool& pool, const Job& job, const Resources& need) {
+  return pool.sharing.nodes_in_quota(job.priority_key.user,
+                                     sched::held_amounts(pool.capacity.share(need), need, 1), {}, {});
+}
 
 // Nodes with free capacity that may join the attempt, by id, as many as the limits of pool and job allow.
 static std::vector<NodeId> nodes_to_add(const Pool& pool, const Job& job, const TaskSpec& spec,
@@ -32,6 +39,7 @@ static std::vector<NodeId> nodes_to_add(const Pool& pool, const Job& job, const 
   std::uint64_t most = spec.nodes - std::min<std::uint64_t>(spec.nodes, present.size());
   if (const auto headroom = pool.sharing.headroom(job.priority_key))
     most = std::min(most, *headroom / pool.capacity.share(need));
+  most = std::min(most, quota_nodes(pool, job, need));
   std::vector<NodeId> nodes;
   pool.capacity.nodes().visit([&](NodeId id, const sched::NodeCapacity& node) {
     if (nodes.size() < most && node.has(need) && !pool.capacity.is_reserved(id) &&
@@ -154,6 +162,13 @@ void join_gang(Turn& turn, Attempt& attempt, Node& node, const Prepared& prepare
         turn, "attempt.not_joined", &job, task, record.key.attempt,
         fmt::format("node {} could not get ready for {}: {}", node.record.name, task, prepared.problem),
         node.record.name);
+  }
+  Pool& pool = turn.state.pool_of(node);
+  set_rooms(turn.state, pool.record.workspace, pool.sharing);
+  if (quota_nodes(pool, job, need_per_node(**spec, (*spec)->nodes)) == 0) {  // used up while it got ready
+    return_gpus(turn.state, node, gpus);
+    orders_to(turn, node).stop.push_back({record.key, Duration(0), {}, {}});
+    return update_capacity(turn, node);
   }
   const auto node_index = static_cast<std::uint32_t>(record.nodes.size());
   record.nodes.push_back({node.record.id, node.record.name, std::move(gpus), prepared.ports});

@@ -8,6 +8,7 @@
 #include "control/invariants.h"
 #include "control/nodes.h"
 #include "control/pools.h"
+#include "control/quotas.h"
 #include "control/start_tasks.h"
 #include "domain/gang.h"
 
@@ -52,6 +53,7 @@ std::string broken_invariant(const Turn& turn) {
     if (node.session && !fits(used, node.record.total))
       return fmt::format("node {} is overcommitted", node.record.name);
   }
+  if (std::string broken = broken_quotas(turn.state); !broken.empty()) return broken;
   for (const auto& [key, pool] : turn.state.pools)
     for (const std::string& broken : {broken_sharing(turn.state, pool), broken_usage(turn, pool)})
       if (!broken.empty()) return broken;

@@ -11,6 +11,7 @@
 #include "control/jobs.h"
 #include "control/permit.h"
 #include "control/pools.h"
+#include "control/quotas.h"
 #include "control/secrets.h"
 #include "control/task_state.h"
 #include "control/wording.h"
@@ -256,6 +257,7 @@ Result<Submitted> on_submit(Turn& turn, const Caller& caller, JobSpec spec,
   if (!spec.is_patient)
     if (auto fitting = check_fits_ever(turn.state, pool, spec); !fitting) return fail(fitting.error());
 
+  if (auto may = check_quotas(turn.state, caller, pool, spec); !may) return fail(may.error());
   JobRecord record;
   record.id = JobId{++turn.state.job_last};
   record.workspace = caller.workspace;
@@ -275,6 +277,8 @@ Result<Submitted> on_submit(Turn& turn, const Caller& caller, JobSpec spec,
 
   Job& job = turn.state.jobs[record.id] = make_job(record, spec.tasks);
   admit(turn, job);
+  count_jobs(turn.state, job, Count::add);
+  count_tasks(turn.state, job, Count::add, job.record.counts.total());
   if (!idempotency_key.empty())
     turn.effects.idempotency_keys[{caller.workspace, idempotency_key}] = record.id;
   for (std::uint32_t g = 0; g < job.groups.size(); ++g)
@@ -293,6 +297,7 @@ void recount(Turn& turn, Job& job, Group& group, TaskState from, TaskState to, s
   bucket(group.counts, to) += tasks;
   bucket(job.record.counts, from) -= tasks;
   bucket(job.record.counts, to) += tasks;
+  if (is_terminal(to) && !is_terminal(from)) count_tasks(turn.state, job, Count::take, tasks);
   turn.effects.touch(job, static_cast<std::uint32_t>(&group - job.groups.data()));
 }
 
@@ -392,6 +397,7 @@ void finish_job_if_done(Turn& turn, Job& job) {
                fmt::format("{} {}: {}", job.record.name, to_string(job.record.state), job.record.reason));
   turn.effects.touch(job);
   turn.effects.ended_jobs.push_back(job.record.id);
+  count_jobs(turn.state, job, Count::take);
   if (turn.state.pool_of(job).record.deleting)
     turn.effects.unsettled.insert(job.record.workspace + "/" + job.record.pool);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "control/quotas.h"
 #include "control/start_tasks.h"
 
 namespace slipway::control {
@@ -37,6 +38,7 @@ LiveNode copy_node(const State& state, const Pool& pool, NodeId id, const Node& 
 LivePool copy_pool(const State& state, const Pool& pool) {
   LivePool copy{pool.record,  pool.present,          pool.coming,      {}, pool.queue,
                 pool.sharing, pool.capacity.scale(), pool.reservation, {}, {}};
+  set_rooms(state, pool.record.workspace, copy.sharing);
   copy.nodes.reserve(pool.members.size());
   for (const NodeId id : pool.members) copy.nodes.push_back(copy_node(state, pool, id, state.nodes.at(id)));
   const auto add_name = [&](JobId job) { copy.names.try_emplace(job, state.jobs.at(job).record.name); };

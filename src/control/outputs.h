@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "domain/protocol.h"
+#include "domain/quota.h"
 #include "domain/records.h"
 
 namespace slipway::control {
@@ -15,6 +16,7 @@ struct Outputs {
   std::vector<std::pair<SessionId, std::string>> keyed;   // sessions whose credential is now this token
   std::vector<TokenRecord> tokens;                        // made or changed
   std::vector<std::string> tokens_removed;                // their ids: what they opened is closed
+  std::vector<QuotaRecord> quotas;                        // changed; without limits: gone
   std::vector<EventRecord> events;                        // for those who watch
   std::vector<std::string> folders_removed;  // to delete, under the data folder; files_removed() reports it
   std::vector<std::pair<std::string, JobId>> jobs_ended;  // by workspace: none of their tasks runs any more

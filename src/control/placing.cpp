@@ -14,6 +14,7 @@
 #include "control/nodes.h"
 #include "control/permit.h"
 #include "control/placing.h"
+#include "control/quotas.h"
 #include "control/scale.h"
 #include "control/secrets.h"
 #include "control/task_state.h"
@@ -37,11 +38,15 @@ void place_ready(Turn& turn) {
     if (std::exchange(pool.share_version, pool.capacity.share_version()) != pool.share_version)
       pool.queue.unblock_all();
     const Duration reserve_after = pool.record.policy.reserve_after.value_or(turn.settings.reserve_after);
+    set_rooms(turn.state, pool.record.workspace, pool.sharing);
     while (apply_plan(turn, key, pool,
                       sched::plan(pool.queue, pool.capacity, pool.sharing,
-                                  {turn.now, reserve_after, std::move(pool.reservation)})))
+                                  {turn.now, reserve_after, std::move(pool.reservation)}))) {
       pool.queue.unblock_all();
+      set_rooms(turn.state, pool.record.workspace, pool.sharing);
+    }
     if (turn.effects.store_problem) return;
+    set_rooms(turn.state, pool.record.workspace, pool.sharing);
     prefetch(turn, pool);
     grow_elastic(turn, key, pool);
     scale_by_demand(turn, key, pool);

@@ -13,6 +13,7 @@
 #include "control/nodes.h"
 #include "control/placing.h"
 #include "control/pools.h"
+#include "control/quotas.h"
 #include "control/restore.h"
 #include "control/scale.h"
 #include "control/start_tasks.h"
@@ -88,6 +89,10 @@ void restore(Turn& turn, Loaded loaded) {
     const Named key{record.workspace, record.path};
     turn.state.folders[key] = std::move(record);
   }
+  for (QuotaRecord& record : loaded.quotas) {
+    const QuotaKey key = record.key;
+    turn.state.quotas[key] = std::move(record);
+  }
   for (SecretRecord& record : loaded.secrets) {
     const SecretKey key = record.key;
     turn.state.secrets[key] = std::move(record);
@@ -130,6 +135,9 @@ static void restore_job(Turn& turn, LiveJob live) {
     group.counts = {small(c.waiting), small(c.queued),    small(c.active), small(c.succeeded),
                     small(c.failed),  small(c.cancelled), small(c.skipped)};
   }
+  count_jobs(turn.state, job, Count::add);
+  count_tasks(turn.state, job, Count::add,
+              job.record.counts.waiting + job.record.counts.queued + job.record.counts.active);
   std::map<TaskRef, const AttemptRecord*> attempts;
   for (const AttemptRecord& attempt : live.attempts) attempts[attempt.key.task] = &attempt;
   for (const TaskRecord& record : live.live) {

@@ -7,6 +7,7 @@
 #include "control/accounting.h"
 #include "control/attempts.h"
 #include "control/nodes.h"
+#include "control/quotas.h"
 
 namespace slipway::control {
 
@@ -51,12 +52,17 @@ void charge(Turn& turn, Pool& pool, Attempt& attempt, std::uint32_t node_place, 
   Member& member = attempt.members[node_place];
   member.share = pool.capacity.share(member.granted);
   pool.sharing.hold(key, member.share, since);
+  count_held(turn.state, turn.state.jobs.at(attempt.record.key.task.job), Count::add, member.share,
+             member.granted);
   pool.users_changed.insert(key.user);
 }
 
 void discharge(Turn& turn, Pool& pool, Attempt& attempt, std::uint32_t node_place) {
   const sched::PriorityKey& key = turn.state.jobs.at(attempt.record.key.task.job).priority_key;
-  pool.sharing.release(key, std::exchange(attempt.members[node_place].share, 0), turn.now);
+  Member& member = attempt.members[node_place];
+  count_held(turn.state, turn.state.jobs.at(attempt.record.key.task.job), Count::take, member.share,
+             member.granted);
+  pool.sharing.release(key, std::exchange(member.share, 0), turn.now);
   pool.users_changed.insert(key.user);
 }
 

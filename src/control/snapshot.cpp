@@ -3,6 +3,7 @@
 #include "control/controller.h"
 #include "control/nodes.h"
 #include "control/pools.h"
+#include "control/quotas.h"
 #include "control/wording.h"
 
 namespace slipway::control {
@@ -53,6 +54,7 @@ void Controller::fill(Snapshot& snapshot) const {
   snapshot.nodes.reserve(state_.nodes.size());
   for (const auto& [id, node] : state_.nodes) snapshot.nodes.push_back(node_view(state_, node));
   snapshot.totals = state_.totals;
+  snapshot.quotas = quota_views(state_);
 }
 
 }  // namespace slipway::control

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "domain/quota.h"
 #include "domain/records.h"
 #include "domain/usage.h"
 
@@ -21,6 +22,7 @@ struct Snapshot {
   std::vector<UsageMeter> meters;  // of these pools
   std::vector<NodeView> nodes;     // by id
   Totals totals;
+  std::vector<QuotaView> quotas;  // of all workspaces, by their keys
 
   // As the controller of the same names: of one workspace.
   Result<PoolView> pool(const std::string& workspace, const std::string& name) const;

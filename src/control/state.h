@@ -15,6 +15,7 @@
 #include "control/timer.h"
 #include "control/turn_history.h"
 #include "domain/protocol.h"
+#include "domain/quota.h"
 #include "domain/records.h"
 #include "domain/user.h"
 
@@ -32,6 +33,8 @@ struct State {
   std::map<SecretKey, SecretRecord> secrets;
   std::map<std::string, UserRecord> users;
   std::map<Named, MemberRecord> members;  // by workspace and user
+  std::map<QuotaKey, QuotaRecord> quotas;
+  std::map<QuotaKey, QuotaAmounts> quota_used;  // of users and workspaces (control/quotas.h)
   std::set<Timer> timers;
   std::set<std::string> removals;                         // folders that are being deleted
   std::map<NodeId, std::set<std::string>> node_removals;  // on nodes with storage of their own

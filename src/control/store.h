@@ -16,6 +16,7 @@
 #include "control/read_store.h"
 #include "control/turn_history.h"
 #include "domain/protocol.h"
+#include "domain/quota.h"
 #include "domain/records.h"
 #include "domain/usage.h"
 #include "domain/user.h"
@@ -57,6 +58,7 @@ struct Changes {
   std::vector<std::string> users_removed;
   std::vector<MemberRecord> members;
   std::vector<std::pair<std::string, std::string>> members_removed;  // workspace, user
+  std::vector<QuotaRecord> quotas;                                   // one without limits takes its row away
   std::vector<std::string> removals;       // folders under the data folder that are to be deleted
   std::vector<std::string> removals_done;  // and that are
   std::vector<std::pair<NodeId, std::string>> node_removals, node_removals_done;  // of nodes, likewise
@@ -68,8 +70,8 @@ struct Changes {
            pool_history.empty() && shares.empty() && pool_usage.empty() && job_usage.empty() &&
            samples.empty() && folders.empty() && folders_removed.empty() && datastores.empty() &&
            datastores_removed.empty() && secrets.empty() && secrets_removed.empty() && users.empty() &&
-           users_removed.empty() && members.empty() && members_removed.empty() && removals.empty() &&
-           removals_done.empty() && node_removals.empty() && node_removals_done.empty();
+           users_removed.empty() && members.empty() && members_removed.empty() && quotas.empty() &&
+           removals.empty() && removals_done.empty() && node_removals.empty() && node_removals_done.empty();
   }
 };
 
@@ -101,6 +103,7 @@ struct Loaded {
   std::vector<SecretRecord> secrets;
   std::vector<UserRecord> users;
   std::vector<MemberRecord> members;
+  std::vector<QuotaRecord> quotas;
   std::vector<std::string> removals;  // of folders that are not over
   std::vector<std::pair<NodeId, std::string>> node_removals;
   SavedTurn saved;             // the last one

@@ -5,6 +5,7 @@
 
 #include "base/quantity.h"
 #include "control/explain.h"
+#include "control/quotas.h"
 #include "control/wording.h"
 
 namespace slipway::control {
@@ -29,7 +30,15 @@ std::string describe_block(const LivePool& pool, const sched::QueueKey& task, co
   const std::string holds = fmt::format("holds {} and needs {} more", nodes_text(block.held.share),
                                         nodes_text(pool.scale.share(shape.per_node) * shape.nodes));
   const std::string& name = pool.record.name;
+  const auto quota = [&](const QuotaKey& whose) {
+    const sched::QuotaRoom& room = *block.room;
+    const QuotaAmounts more =
+        sched::held_amounts(pool.scale.share(shape.per_node) * shape.nodes, shape.per_node, shape.nodes);
+    return describe_quota(whose, room.kind, room.max, room.used, more[room.kind]).what;
+  };
   switch (block.limit) {
+    case sched::Limit::user_quota: return quota({pool.record.workspace, user});
+    case sched::Limit::workspace_quota: return quota({pool.record.workspace, {}});
     case sched::Limit::user_tasks:
       return fmt::format("{} has {}, and pool {} allows each user {}", user, has, name, block.max);
     case sched::Limit::user_nodes:
@@ -148,6 +157,9 @@ std::string why_waits(const LiveView& view, const LivePool& pool, const sched::Q
   if (view.stopping) return "the service is stopping and starts nothing";
   const sched::Share share = pool.scale.share(shape.per_node) * shape.nodes;
   auto block = pool.sharing.block_of_user(key.user, share);
+  if (!block)
+    block = pool.sharing.block_of_quota(key.user, sched::held_amounts(share, shape.per_node, shape.nodes), {},
+                                        {});
   if (!block) block = pool.sharing.block_of_job(key.job, share);
   if (block) return describe_block(pool, task, *block);
   std::string text = survey.text;

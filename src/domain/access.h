@@ -36,6 +36,7 @@ enum class Object : std::uint8_t {
   user,        // a person or a service account
   workspace,   // with its members
   token,       // of users and nodes
+  quota,       // what users and the workspace may have; the workspace's own is changed by service admins
   secret,      // a value kept by name for jobs; owned by the user whose it is, a workspace's by nobody
   pool,        // with its size, policy and start task
   node,        // of a pool; owned by the pool's owner
@@ -105,6 +106,10 @@ inline constexpr AccessRule access_rules[] = {
     {Object::token, Verb::create, Least::admin},
     {Object::token, Verb::update, Least::admin},
     {Object::token, Verb::remove, Least::admin},
+
+    {Object::quota, Verb::read, Least::viewer},
+    {Object::quota, Verb::create, Least::service_admin},  // that of a workspace as a whole
+    {Object::quota, Verb::update, Least::admin},
 
     {Object::secret, Verb::read, Least::viewer},  // names: values never
     {Object::secret, Verb::create, Least::member},

@@ -12,9 +12,24 @@ Pending::Pending(const Queue& queue, const ShareScale& scale, const Sharing& sha
     : queue_(queue), scale_(scale), sharing_(sharing), now_(now), scores_(sharing.scores(now)) {
   heads_.reserve(queue.shapes().size());
   for (const auto& [shape, pending] : queue.shapes()) {
-    Head& head = heads_.emplace_back(Head{shape, share_of(shape), &pending});
+    Head& head = heads_.emplace_back(Head{shape, share_of(shape), amounts_of(shape, shape.nodes), &pending});
     head.key = first_of(head);
   }
+}
+
+QuotaAmounts Pending::amounts_of(const Shape& shape, std::uint64_t nodes) const {
+  return held_amounts(scale_.share(shape.per_node) * nodes, shape.per_node, nodes);
+}
+
+const QuotaAmounts& Pending::amounts_taken_by(UserId user) const {
+  static const QuotaAmounts nothing;
+  const auto found = amounts_by_user_.find(user.value());
+  return found == amounts_by_user_.end() ? nothing : found->second;
+}
+
+bool Pending::is_user_at_limit(UserId user, Share share, const QuotaAmounts& amounts) const {
+  return sharing_.block_of_user(user, share, taken_by(user)) ||
+         sharing_.block_of_quota(user, amounts, amounts_taken_by(user), amounts_);
 }
 
 Held Pending::taken_by(JobId job) const {
@@ -51,7 +66,7 @@ std::optional<PriorityKey> Pending::first_of(Head& head) {
   for (const auto& [priority, level] : head.queue->levels) {
     for (const auto& [user, queue] : level) {
       if (best && scores_[user.value()] > scores_[best->user.value()]) continue;
-      if (sharing_.block_of_user(user, head.share, taken_by(user))) continue;
+      if (is_user_at_limit(user, head.share, head.amounts)) continue;
       PriorityKey key{priority, JobId{}, user};
       const auto job = next_in(head, key, queue);
       if (!job) continue;
@@ -86,12 +101,14 @@ TimePoint Pending::since(const Head& head) const {
 
 std::uint64_t Pending::nodes_allowed(const Shape& shape, const PriorityKey& key) const {
   const auto headroom = sharing_.headroom(key, taken_by(key.user), taken_by(key.job));
-  return headroom ? *headroom / scale_.share(shape.per_node) : UINT64_MAX;
+  return std::min(
+      headroom ? *headroom / scale_.share(shape.per_node) : UINT64_MAX,
+      sharing_.nodes_in_quota(key.user, amounts_of(shape, 1), amounts_taken_by(key.user), amounts_));
 }
 
 bool Pending::is_at_limit(const Shape& shape, const PriorityKey& key) const {
   const Share share = share_of(shape);
-  return sharing_.block_of_user(key.user, share, taken_by(key.user)) ||
+  return is_user_at_limit(key.user, share, amounts_of(shape, shape.nodes)) ||
          sharing_.block_of_job(key.job, share, taken_by(key.job));
 }
 
@@ -122,11 +139,16 @@ void Pending::take(const QueueKey& which, std::size_t nodes) {
     ++held->tasks;
     held->share += share;
   }
+  const QuotaAmounts amounts = amounts_of(shape, nodes);
+  add(amounts_by_user_[key.user.value()], amounts);
+  add(amounts_, amounts);
   scores_[key.user.value()] = sharing_.score(key.user, now_, users_[key.user.value()].share);
   for (Head& head : heads_) {
     if (head.shape == shape) count_taken(head, key);
-    // The order of other users' tasks stays the same.
-    if (!head.skipped && head.key && head.key->user == key.user) head.key = first_of(head);
+    // The order of other users' tasks stays the same; they may be beyond the quota of the workspace now.
+    if (!head.skipped && head.key &&
+        (head.key->user == key.user || is_user_at_limit(head.key->user, head.share, head.amounts)))
+      head.key = first_of(head);
   }
 }
 

@@ -28,7 +28,8 @@ class Pending {
   };
   struct Head {  // the first of those that request one shape
     Shape shape;
-    Share share = 0;  // of all its nodes
+    Share share = 0;         // of all its nodes
+    QuotaAmounts amounts{};  // likewise
     const Queue::Pending* queue = nullptr;
     std::optional<PriorityKey> key{};
     bool skipped = false;  // it does not fit
@@ -58,6 +59,9 @@ class Pending {
   void count_taken(Head& head, const PriorityKey& key);
   Held taken_by(UserId user) const { return users_.empty() ? Held{} : users_[user.value()]; }
   Held taken_by(JobId job) const;
+  QuotaAmounts amounts_of(const Shape& shape, std::uint64_t nodes) const;
+  const QuotaAmounts& amounts_taken_by(UserId user) const;
+  bool is_user_at_limit(UserId user, Share share, const QuotaAmounts& amounts) const;
 
   const Queue& queue_;
   ShareScale scale_;
@@ -66,6 +70,8 @@ class Pending {
   std::vector<double> scores_;  // by user
   std::vector<Held> users_;     // what each was given here; empty: nothing
   std::unordered_map<JobId, Held> jobs_;
+  std::unordered_map<std::size_t, QuotaAmounts> amounts_by_user_;  // likewise
+  QuotaAmounts amounts_;                                           // of all users
   std::vector<Head> heads_;
   std::optional<QueueKey> taken_early_;  // one that was not the first of its user
   std::vector<QueueKey> at_limit_;

@@ -149,6 +149,8 @@ std::vector<QueuePosition> order(const Queue& queue, const ShareScale& scale, co
     const Share share = scale.share(shape.per_node) * shape.nodes;
     const auto add = [&, &one = shape](const PriorityKey& key, const Queue::Entry& entry) {
       auto block = sharing.block_of_user(key.user, share);
+      if (!block)
+        block = sharing.block_of_quota(key.user, held_amounts(share, one.per_node, one.nodes), {}, {});
       if (!block) block = sharing.block_of_job(key.job, share);
       all.push_back({one, key, entry.since, entry.tasks, block});
     };

@@ -173,4 +173,55 @@ std::optional<Share> Sharing::headroom(const PriorityKey& key, const Held& plann
   return least;
 }
 
+// ── quotas ──
+
+QuotaAmounts held_amounts(Share share, const Resources& per_node, std::uint64_t nodes) {
+  QuotaAmounts amounts;
+  amounts[QuotaKind::nodes] = share;
+  amounts[QuotaKind::cores] = per_node.cores * nodes;
+  amounts[QuotaKind::gpus] = per_node.gpus * nodes;
+  return amounts;
+}
+
+void add(QuotaAmounts& to, const QuotaAmounts& more) {
+  for (const QuotaKind kind : all_quota_kinds) to[kind] += more[kind];
+}
+
+void Sharing::set_rooms(QuotaRooms of_workspace, std::unordered_map<std::size_t, QuotaRooms> of_users) {
+  rooms_ = std::move(of_workspace);
+  rooms_of_users_ = std::move(of_users);
+}
+
+std::optional<Block> Sharing::block_of_quota(UserId user, const QuotaAmounts& more,
+                                             const QuotaAmounts& planned_by_user,
+                                             const QuotaAmounts& planned_by_all) const {
+  const auto exceeded_of = [&](const QuotaRooms& rooms, const QuotaAmounts& planned,
+                               Limit limit) -> std::optional<Block> {
+    for (QuotaRoom room : rooms) {
+      room.used += planned[room.kind];
+      if (more[room.kind] > 0 && room.used + more[room.kind] > room.max) return Block{limit, {}, 0, room};
+    }
+    return std::nullopt;
+  };
+  if (const auto own = rooms_of_users_.find(user.value()); own != rooms_of_users_.end())
+    if (auto block = exceeded_of(own->second, planned_by_user, Limit::user_quota)) return block;
+  return exceeded_of(rooms_, planned_by_all, Limit::workspace_quota);
+}
+
+std::uint64_t Sharing::nodes_in_quota(UserId user, const QuotaAmounts& per_node,
+                                      const QuotaAmounts& planned_by_user,
+                                      const QuotaAmounts& planned_by_all) const {
+  std::uint64_t nodes = UINT64_MAX;
+  const auto look = [&](const QuotaRooms& rooms, const QuotaAmounts& planned) {
+    for (const QuotaRoom& room : rooms) {
+      const std::uint64_t used = std::min(room.max, room.used + planned[room.kind]);
+      if (per_node[room.kind] > 0) nodes = std::min(nodes, (room.max - used) / per_node[room.kind]);
+    }
+  };
+  if (const auto own = rooms_of_users_.find(user.value()); own != rooms_of_users_.end())
+    look(own->second, planned_by_user);
+  look(rooms_, planned_by_all);
+  return nodes;
+}
+
 }  // namespace slipway::sched

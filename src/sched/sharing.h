@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "domain/policy.h"
+#include "domain/quota.h"
 #include "sched/queue.h"
 
 namespace slipway::sched {
@@ -30,7 +31,16 @@ struct Held {
   friend bool operator==(const Held&, const Held&) = default;
 };
 
+// What a quota allows of what is held, over all pools: see domain/quota.h.
+struct QuotaRoom {
+  QuotaKind kind;
+  std::uint64_t max = 0, used = 0;
+};
+using QuotaRooms = std::vector<QuotaRoom>;
+
 enum class Limit : std::uint8_t {
+  user_quota,
+  workspace_quota,
   user_tasks,
   user_nodes,
   job_tasks,
@@ -42,7 +52,12 @@ struct Block {  // why a task may not start although there may be capacity
   Limit limit;
   Held held;
   std::uint32_t max = 0;
+  std::optional<QuotaRoom> room{};  // of a quota
 };
+
+// What tasks with this share and these resources hold, as quotas count it.
+QuotaAmounts held_amounts(Share share, const Resources& per_node, std::uint64_t nodes);
+void add(QuotaAmounts& to, const QuotaAmounts& more);
 
 class Sharing {
  public:
@@ -56,6 +71,16 @@ class Sharing {
 
   void set_limit(JobId job, const JobLimit& limit);
   void forget(JobId job);  // it has ended
+
+  // As of now, for what is asked next; users without one may hold any amount.
+  void set_rooms(QuotaRooms of_workspace, std::unordered_map<std::size_t, QuotaRooms> of_users);
+  // The quota that `more` would exceed, where so much was planned already.
+  std::optional<Block> block_of_quota(UserId user, const QuotaAmounts& more,
+                                      const QuotaAmounts& planned_by_user,
+                                      const QuotaAmounts& planned_by_all) const;
+  // How many nodes with so much each the quotas allow.
+  std::uint64_t nodes_in_quota(UserId user, const QuotaAmounts& per_node, const QuotaAmounts& planned_by_user,
+                               const QuotaAmounts& planned_by_all) const;
 
   // A task of it is placed; its parts hold their shares of nodes, from `at` on.
   void start(const PriorityKey& key);
@@ -100,6 +125,8 @@ class Sharing {
   double weight_of(const std::string& name) const;
   void change_share(UserId user, double nodes, TimePoint at);
 
+  QuotaRooms rooms_;                                            // of the workspace
+  std::unordered_map<std::size_t, QuotaRooms> rooms_of_users_;  // by user
   PoolPolicy policy_;
   double lasting_ = 0;  // seconds: what one node that is held for good counts in the end
   TimePoint origin_{};

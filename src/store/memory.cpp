@@ -290,6 +290,7 @@ class Tables final : public control::ReadStore {
   std::map<SecretKey, SecretRecord> secrets_;
   std::map<std::string, UserRecord> users_;
   std::map<std::pair<std::string, std::string>, MemberRecord> members_;
+  std::map<QuotaKey, QuotaRecord> quotas_;
   std::set<std::string> removals_;
   std::set<std::pair<NodeId, std::string>> node_removals_;
   std::vector<EventRecord> events_;
@@ -362,6 +363,12 @@ class Memory final : public MemoryStore {
     for (const DatastoreRecord& store : changes.datastores)
       tables_->datastores_[{store.workspace, store.name}] = store;
     for (const auto& key : changes.datastores_removed) tables_->datastores_.erase(key);
+    for (const QuotaRecord& quota : changes.quotas) {
+      if (quota.limits.is_empty())
+        tables_->quotas_.erase(quota.key);
+      else
+        tables_->quotas_[quota.key] = quota;
+    }
     for (const SecretRecord& secret : changes.secrets) tables_->secrets_[secret.key] = secret;
     for (const SecretKey& key : changes.secrets_removed) tables_->secrets_.erase(key);
     for (const UserRecord& user : changes.users) tables_->users_[user.name] = user;
@@ -398,6 +405,7 @@ class Memory final : public MemoryStore {
     for (const auto& [key, share] : tables_->shares_) loaded.shares.push_back(share);
     for (const auto& [key, folder] : tables_->folders_) loaded.folders.push_back(folder);
     for (const auto& [key, store] : tables_->datastores_) loaded.datastores.push_back(store);
+    for (const auto& [key, quota] : tables_->quotas_) loaded.quotas.push_back(quota);
     for (const auto& [key, secret] : tables_->secrets_) loaded.secrets.push_back(secret);
     for (const auto& [name, user] : tables_->users_) loaded.users.push_back(user);
     for (const auto& [key, member] : tables_->members_) loaded.members.push_back(member);

@@ -103,6 +103,7 @@ Result<void> SqliteStore::save_in_transaction(const control::Changes& changes) {
       .and_then([&] { return save_pool_past(changes); })
       .and_then([&] { return save_places(changes); })
       .and_then([&] { return save_secrets(changes); })
+      .and_then([&] { return save_quotas(changes); })
       .and_then([&] { return save_jobs(changes); })
       .and_then([&] { return save_tasks(changes); })
       .and_then([&] { return save_removals(changes); })

@@ -118,6 +118,11 @@ Result<control::Loaded> SqliteStore::load() {
     loaded.datastores = std::move(*datastores);
   }
   {
+    auto quotas = load_quotas();
+    if (!quotas) return fail(quotas.error());
+    loaded.quotas = std::move(*quotas);
+  }
+  {
     Statement ask = db_->prepare("SELECT * FROM secrets");
     auto secrets = rows<SecretRecord>(ask, secret_from);
     if (!secrets) return fail(secrets.error());

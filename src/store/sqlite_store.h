@@ -56,6 +56,8 @@ class SqliteStore final : public control::Store {
   Result<void> save_pools_and_nodes(const control::Changes& changes);
   Result<void> save_pool_past(const control::Changes& changes);
   Result<void> save_places(const control::Changes& changes);
+  Result<void> save_quotas(const control::Changes& changes);  // (sqlite_quotas.cpp)
+  Result<std::vector<QuotaRecord>> load_quotas();
   Result<void> save_secrets(const control::Changes& changes);  // (sqlite_secrets.cpp)
   Result<void> save_jobs(const control::Changes& changes);
   Result<void> save_tasks(const control::Changes& changes);

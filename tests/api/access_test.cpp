@@ -48,7 +48,9 @@ const std::map<std::string, std::string> bodies = {
      "{workspace}/clusters/{cluster}",
      R"({"properties":{"scaleSettings":{"manual":{"targetNodeCount":0}}}})"},
     {"PUT /v1/datastores/{name}", "{}"},
-    {"PUT /v1/secrets/{name}", R"({"value":"x"})"}};
+    {"PUT /v1/secrets/{name}", R"({"value":"x"})"},
+    {"PATCH /v1/quotas/users/{user}", R"({"jobs":5})"},
+    {"PATCH /v1/quotas/workspace", R"({"jobs":5})"}};
 const std::map<std::string, std::string> queries = {
     {"/v1/jobs/{job}/wait", "?timeout=0"},
     {"DELETE /v1/secrets/{name}", "?user=ana"},

@@ -573,6 +573,26 @@ TEST_P(StoreContract, JobsByTag) {
   EXPECT_EQ(ids("odd", {}, 10), (Ids{1, 5}));
 }
 
+TEST_P(StoreContract, KeepsQuotas) {
+  QuotaRecord own{{"default", "ana"}, {}, "root", at(2)}, whole{{"ml", ""}, {}, "root", at(1)},
+      gone{{"default", "ben"}, {}, "root", at(1)};
+  own.limits[QuotaKind::jobs] = 0;
+  own.limits[QuotaKind::cores] = 1'500;
+  whole.limits[QuotaKind::requests] = 20;
+  gone.limits[QuotaKind::gpus] = 1;
+  Changes changes;
+  changes.quotas = {own, whole, gone};
+  save(changes);
+  gone.limits = {};
+  Changes more;
+  more.quotas = {gone};
+  save(more);
+  reopen();
+  const auto loaded = store_->load();
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->quotas, (std::vector{own, whole}));
+}
+
 TEST_P(StoreContract, KeepsSecrets) {
   const SecretRecord own{
       {"default", "ana", "hub"}, "sealed:new", {"sealed:old", "sealed:older"}, "ana", at(3)};

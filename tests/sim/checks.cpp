@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "control/quotas.h"
 #include "sim/people.h"
 #include "sim/reads.h"
 #include "sim/world.h"
@@ -15,6 +16,7 @@ void World::check_turn(const control::Outputs& outputs) {
   ++turns_;
   for (const EventRecord& event : outputs.events) check_event(event);
   count_scheduling();
+  check_quotas();
   // Where nothing was reported little has changed, and reads cost more than turns.
   if (!outputs.events.empty() || turns_ % 4 == 0) check_reads();
 }
@@ -92,6 +94,22 @@ void World::count_scheduling() {
   }
   for (const JobId job : limited) tally_["limit.reached"] += !limited_.contains(job);
   limited_ = std::move(limited);
+}
+
+// Nobody takes more than a quota. After a restart parts of attempts that are over count until their nodes say
+// so, so what is held may exceed it then; it must not grow.
+void World::check_quotas() {
+  const std::vector<QuotaView> views = control::quota_views(controller_->state());
+  for (const QuotaView& view : views)
+    for (const QuotaKind kind : all_quota_kinds) {
+      if (!view.limits[kind] || kind == QuotaKind::requests) continue;
+      tally_["quota.reached"] += view.used[kind] == *view.limits[kind];
+      const auto before = quota_used_.find(view.key);
+      if (before != quota_used_.end() && view.used[kind] > std::max(*view.limits[kind], before->second[kind]))
+        history_.break_off(fmt::format("{} has {}, and the quota is {}", describe(view.key),
+                                       describe(kind, view.used[kind]), describe(kind, *view.limits[kind])));
+    }
+  for (const QuotaView& view : views) quota_used_[view.key] = view.used;
 }
 
 void World::check_reads() {

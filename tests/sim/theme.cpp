@@ -58,7 +58,7 @@ void apply(Theme theme, Odds& odds) {
       odds.source = 1, odds.staging_is_slow = 0.8;
       return;
     case Theme::sharing:
-      odds.limit = 0.7;
+      odds.limit = odds.quota = 0.7;
       odds.jobs_first = 12;
       odds.gang = 0.8, odds.array = 0.3;
       odds.nodes_min = 2;

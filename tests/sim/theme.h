@@ -39,6 +39,7 @@ struct Odds {
   double low_priority = 0.5, eviction_rule = 0.4, start_task = 0.4;
   double scale_by_demand = 0.3, scale_by_formula = 0.2;
   double limit = 0.2;  // each of them
+  double quota = 0.1;  // of a user and of the workspace, each of them
   std::int64_t nodes_min = 1, nodes_max = 6;
   std::int64_t far_nodes_min = 0, far_nodes_max = 3;  // of other machines, under leases
   Duration evict_every_max = 30s;
@@ -73,6 +74,7 @@ struct Odds {
 
   // Of people, per step.
   double cancel = 0.003, drain = 0.01, resize = 0.005, stop_resize = 0.002;
+  double raise_quota = 0.003;
   double remove_node = 0.003, reset_node = 0.003, evict_node = 0.005;
 };
 

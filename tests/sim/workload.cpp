@@ -55,6 +55,38 @@ void World::create_pools() {
   for (const PoolRequest& request : {lab, joined})
     if (const auto made = controller_->create_pool(ana, request); !made)
       history_.break_off("a pool could not be created: " + made.error().what);
+  set_quotas();
+}
+
+// None so small that a task which was let in can never start.
+void World::set_quotas() {
+  for (const char* user : {"ana", "ben", ""}) {
+    QuotaChange change;
+    const auto limit = [&](QuotaKind kind, double low, double high) {
+      if (chance(odds_.quota))
+        change.limits[static_cast<std::size_t>(kind)].emplace(
+            counted(kind, between(static_cast<std::int64_t>(low), static_cast<std::int64_t>(high))));
+    };
+    limit(QuotaKind::jobs, 2, 10);
+    limit(QuotaKind::tasks, 10, 200);
+    limit(QuotaKind::nodes, 8, 12);
+    limit(QuotaKind::cores, 2, 12);
+    limit(QuotaKind::gpus, 1, 4);
+    (void)controller_->change_quota(ana, {"default", user}, change);
+  }
+}
+
+void World::raise_quota() {
+  for (const auto& [key, record] : controller_->state().quotas) {
+    if (!chance(0.5)) continue;
+    QuotaChange change;
+    for (const QuotaKind kind : all_quota_kinds)
+      if (record.limits[kind])
+        change.limits[static_cast<std::size_t>(kind)].emplace(*record.limits[kind] * 2);
+    ++tally_["quota.raised"];
+    (void)controller_->change_quota(ana, key, change);
+    return;  // what is looped over has changed
+  }
 }
 
 PolicyChange World::random_policy() {
@@ -170,6 +202,7 @@ void World::people_act() {
     if (chance(0.3)) request.resize_timeout = between(1ms, 2s);
     (void)controller_->resize_pool(ana, "lab", request);
   }
+  if (chance(odds_.raise_quota)) raise_quota();
   if (chance(odds_.stop_resize)) (void)controller_->stop_resize(ana, "lab");
   if (!nodes_.empty()) act_on_node(any_node().name());
 }

@@ -40,6 +40,7 @@ void World::load_controller() {
   controller_ = std::move(*control::Controller::load(*store_, settings(), random_.next(), now_));
   controller_->set_now(now_);
   is_stopping_ = false;
+  quota_used_.clear();
 }
 
 void World::restart_service() {

@@ -74,6 +74,8 @@ class World {
   // -- people (workload.cpp)
   void create_pools();
   PolicyChange random_policy();
+  void set_quotas();
+  void raise_quota();
   JobSpec random_job();
   TaskSpec random_task(const JobSpec& job, std::int64_t index);
   void draw_gang(TaskSpec& task);
@@ -88,6 +90,7 @@ class World {
   void check_ended_job(JobId id);
   void check_reads();
   void count_scheduling();
+  void check_quotas();
   bool is_present(const SimNode& node) const;
   std::string broken_gpus();
   std::string broken_attempts();
@@ -135,6 +138,7 @@ class World {
   std::set<std::string> ended_once_;
   std::map<std::string, std::pair<JobId, TimePoint>> reserved_;  // by pool
   std::set<JobId> limited_;
+  std::map<QuotaKey, QuotaAmounts> quota_used_;  // after the last turn of this controller
   std::uint64_t digest_ = 14695981039346656037ULL;
 };
 

@@ -32,6 +32,7 @@ void add_events(CommandTree& tree, Context& context);
 void add_formula(CommandTree& tree, Context& context);
 void add_sim(CommandTree& tree, Context& context);
 void add_audit(CommandTree& tree, Context& context);
+void add_quota(CommandTree& tree, Context& context);
 void add_secret(CommandTree& tree, Context& context);
 void add_token(CommandTree& tree, Context& context);
 void add_user(CommandTree& tree, Context& context);

@@ -30,7 +30,7 @@ bool leads_out(std::string_view path) {
 }
 
 constexpr const char* no_vault =
-    "refers to a key vault, and this service has no store of secrets; give the value itself, which is sealed "
+    "refers to a key vault, which this service does not reach; give the value itself, which is sealed "
     "and never shown";
 
 void check_credentials(const Value& item, const std::string& path, Problems& problems) {
