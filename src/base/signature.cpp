@@ -27,11 +27,11 @@ constexpr std::size_t number_size_max = 1024;  // bytes; 8192 bits
 constexpr int rsa_bits_min = 2048;
 constexpr std::size_t coordinate_size = 32;
 
-const unsigned char* bytes(std::string_view text) {
+const unsigned char* unsigned_bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 Number number(std::string_view text) {
-  return Number(BN_bin2bn(bytes(text), static_cast<int>(text.size()), nullptr));
+  return Number(BN_bin2bn(unsigned_bytes(text), static_cast<int>(text.size()), nullptr));
 }
 
 Key make_key(const char* kind, OSSL_PARAM_BLD* builder) {
@@ -48,7 +48,7 @@ Key make_key(const char* kind, OSSL_PARAM_BLD* builder) {
 bool verify(EVP_PKEY* key, std::string_view message, std::string_view signature) {
   const std::unique_ptr<EVP_MD_CTX, Free<EVP_MD_CTX_free>> context(EVP_MD_CTX_new());
   return context && EVP_DigestVerifyInit(context.get(), nullptr, EVP_sha256(), nullptr, key) == 1 &&
-         EVP_DigestVerify(context.get(), bytes(signature), signature.size(), bytes(message),
+         EVP_DigestVerify(context.get(), unsigned_bytes(signature), signature.size(), unsigned_bytes(message),
                           message.size()) == 1;
 }
 
