@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/encoding.h"
 #include "net/client.h"
@@ -26,7 +27,9 @@ Result<net::Response> ask(const std::string& address, std::string_view method, n
   const std::size_t query = std::min(address.find('?'), address.size());
   auto url = net::parse_web_url(address.substr(0, query));
   if (!url) return fail(not_reachable(address, url.error().what));
-  const std::string target = (url->path.empty() ? "/" : url->path) + address.substr(query);
+  std::string target = std::exchange(url->path, "");  // the client would put it before each target
+  if (target.empty()) target = "/";
+  target += address.substr(query);
   options.deadline = answer_max;
   auto response = net::Client(std::move(*url)).request(method, target, options);
   if (!response) return fail(not_reachable(address, response.error().what));
@@ -147,7 +150,7 @@ Result<DeviceCode> Provider::start_device() {
   if (discovery->device_endpoint.empty())
     return fail(ErrorCode::conflict, fmt::format("{} has no sign-in for devices", client_.issuer),
                 "sign in with a browser: slipway login --oidc");
-  auto answer = post(discovery->device_endpoint, {{"client_id", client_.id}, {"scope", scopes}});
+  auto answer = post(discovery->device_endpoint, {{"scope", scopes}});
   if (!answer) return fail(answer.error());
   const wire::Value said = read(answer->body);
   if (answer->status != 200) return fail(refusal(said, answer->status));
@@ -173,7 +176,6 @@ Result<std::optional<Identity>> Provider::poll_device(const std::string& device_
   if (!discovery) return fail(discovery.error());
   auto answer =
       post(discovery->token_endpoint, {{"grant_type", "urn:ietf:params:oauth:grant-type:device_code"},
-                                       {"client_id", client_.id},
                                        {"device_code", device_code}});
   if (!answer) return fail(answer.error());
   if (answer->status == 200)

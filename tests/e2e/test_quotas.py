@@ -60,7 +60,7 @@ class Quotas(SlipwayCase):
         s.up()
         wait_until(lambda: self.used()["cores"] == 1, what="what is held is counted again")
         self.assertEqual(self.used()["jobs"], 2)
-        self.assertEqual(s.job(second)["counts"]["queued"], 1)
+        self.assertEqual(s.job(second)["tasks"]["queued"], 1)
         release()
         self.assertEqual(s.wait_for(second)["state"], "succeeded")
         self.assertEqual(s.wait_for(first)["state"], "succeeded")

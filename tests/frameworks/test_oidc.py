@@ -175,8 +175,9 @@ class Oidc(SlipwayCase):
 
     def device_url(self, child):
         line = read_line(child, stream=child.stderr).decode()
-        url, code = re.search(r"open (\S+) in any browser; the code is (\S+)", line).groups()
-        return url, code
+        found = re.search(r"open (\S+) in any browser; the code is (\S+)", line)
+        self.assertTrue(found, line)
+        return found.groups()
 
     def test_codes_that_nobody_gave_are_refused(self):
         s = self.start()
