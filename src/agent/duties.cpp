@@ -10,7 +10,8 @@ namespace {
 // The program that pushes tries each request several times itself.
 constexpr Duration again_after[] = {1s, 3s};
 
-// The age of a process is known to 10 ms. So what was stopped for its wall time has run for no less than that.
+// The age of a process is known to 10 ms. So what was stopped for its wall time has run for no less than
+// that.
 constexpr Duration wall_time_margin = 100ms;
 constexpr const char* out_of_time = "the time for sending was over";
 

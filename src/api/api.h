@@ -53,9 +53,9 @@ struct ApiOptions {
   std::shared_ptr<const Sealer> sealer = std::make_shared<const Sealer>(Sealer::for_now());
   std::vector<std::string> datastore_roots{};  // folders that datastores may lie in, beside the service's own
   bool trust_members = true;  // tokens of other users are given out though all jobs run as the service does
-  std::shared_ptr<AuditLog> audit{};      // none: nothing is kept
-  bool audit_reads = false;               // what was read, too
-  std::optional<oidc::Client> oidc{};     // the provider by which users sign in, if there is one
+  std::shared_ptr<AuditLog> audit{};   // none: nothing is kept
+  bool audit_reads = false;            // what was read, too
+  std::optional<oidc::Client> oidc{};  // the provider by which users sign in, if there is one
   oidc::GroupRules oidc_groups{};
   bool mask_secrets = false;              // in the output of processes, where it is read
   std::vector<std::string> host_names{};  // by which the service is asked, beside localhost and addresses

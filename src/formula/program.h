@@ -41,9 +41,9 @@ enum class Op : std::uint8_t {
   jump_unless,      // take a number, continue at `operand` if it is zero
   jump_if_decided,  // of && and ||: take a number; if `count` (0 or 1) is its truth, push that and continue
                     // at `operand`
-  truth,    // a number becomes 1 or 0
-  assign,   // take a value into variables[operand]
-  discard,  // take a value and forget it
+  truth,            // a number becomes 1 or 0
+  assign,           // take a value into variables[operand]
+  discard,          // take a value and forget it
 };
 
 struct Instruction {

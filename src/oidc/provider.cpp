@@ -175,8 +175,8 @@ Result<std::optional<Identity>> Provider::poll_device(const std::string& device_
   auto discovery = discover();
   if (!discovery) return fail(discovery.error());
   auto answer =
-      post(discovery->token_endpoint, {{"grant_type", "urn:ietf:params:oauth:grant-type:device_code"},
-                                       {"device_code", device_code}});
+      post(discovery->token_endpoint,
+           {{"grant_type", "urn:ietf:params:oauth:grant-type:device_code"}, {"device_code", device_code}});
   if (!answer) return fail(answer.error());
   if (answer->status == 200)
     return identify(answer->body, std::nullopt).map([](Identity identity) {
