@@ -209,9 +209,9 @@ class Outputs(DutiesCase):
         killed = 0
         while killed < 12 and self.s.job(submitted)["state"] not in ("succeeded", "failed"):
             wait_until(lambda: len(self.s.pids("agent")) == 2, what="both agents")
-            time.sleep(random.uniform(0, 0.6))  # how long they live, not a wait for something
+            time.sleep(random.uniform(0, 0.3))  # how long they live, not a wait for something
             killed += self.kill_agents()
-        self.assertGreater(killed, 2)
+        self.assertGreaterEqual(killed, 2, "both, while the task ran or its outputs were sent")
         self.check_sent(submitted, out1=20000000, out2=20000000, out3=20000000)
         both = self.s.submit(job(shell("t", "true", nodes=2)))  # runs when both agents are back
         self.assertEqual(self.s.wait_for(both)["state"], "succeeded")
