@@ -1,6 +1,7 @@
 #include "apps/service.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -474,6 +475,8 @@ void announce(const std::string& data, const std::string& url) {
 }
 
 int serve(const cli::UpOptions& options, const std::function<void(const std::string&)>& ready) {
+  // Else the first large body that is freed makes those after it come from the heap, which does not shrink.
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
   Service service(options);
   const auto ran = service.run(ready);
   return ran ? 0 : complain(ran.error());
