@@ -1,6 +1,6 @@
 #pragma once
 // What an agent still has to do for the processes its keeper runs: while they run, and afterwards before
-// their end is reported. Pure, as AgentCore is; the simulation drives this same class.
+// their end is reported. Pure, as AgentCore is.
 //
 // What there is to do is on record with the keeper before the start, so that any agent can take it up. What
 // processes wrote into copies of containers is sent back by a PushRun, which the keeper runs like any other
