@@ -11,10 +11,6 @@
 namespace slipway::control {
 namespace {
 
-bool is_present(const Node& node) {
-  return node.record.state != NodeState::lost && node.record.state != NodeState::joining;
-}
-
 TimePoint received_until(const Turn& turn) {
   return std::min(turn.now, turn.state.received_until.value_or(turn.now));
 }
@@ -104,7 +100,7 @@ void watch_lease(Turn& turn, Node& node) {
 
 // A node that was heard of since the timer was set gets another one.
 void on_heartbeat_due(Turn& turn, Node& node) {
-  if (!is_present(node) || node.check_at > turn.now) return;
+  if (!was_up(node) || node.check_at > turn.now) return;
   const TimePoint due =
       node.last_contact + (node.missed_heartbeats ? given_up_next(turn, node) : missed_after(turn, node));
   if (due > turn.now) return watch_lease(turn, node);

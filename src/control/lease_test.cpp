@@ -67,6 +67,21 @@ TEST(Lease, NodeConnectsAgainAfterATaskOfItWasGivenUp) {
   EXPECT_FALSE(bench.node(bench.where).session);
 }
 
+// It counts as joining until it has ended them.
+TEST(Lease, NodeThatIsGoneWhileItEndsOldProcessesIsGivenUp) {
+  Leased bench;
+  Hello hello;
+  hello.running = {{bench.key, 0, 1, bench.turn.now},
+                   {AttemptKey{{JobId{99}, 0, 0}, 1}, 0, 2, bench.turn.now}};
+  bench.join(bench.where, 4'000, hello);
+  bench.finish();
+  ASSERT_EQ(bench.node(bench.where).record.state, NodeState::joining);
+  EXPECT_TRUE(bench.runs());
+  bench.pass_without_heartbeats(7s);
+  EXPECT_FALSE(bench.runs());
+  EXPECT_EQ(bench.node(bench.where).record.state, NodeState::lost);
+}
+
 TEST(Lease, TaskThatNoOtherNodeCouldTakeWaitsForItsNode) {
   Leased bench(1);
   bench.pass_without_heartbeats(20s);

@@ -36,9 +36,12 @@ struct Node {
   bool counted = false;  // as a node that is there
   sched::Share metered = 0;
   std::vector<std::string> engines;
-  std::string pool_key;  // "workspace/name"
-  bool has_joined = false;
-  MachineUse use;  // as it last said
+  std::string pool_key;     // "workspace/name"
+  bool has_joined = false;  // at some time: one that ends old processes first counts as joining again
+  MachineUse use;           // as it last said
 };
+
+// It was here and nothing says that it is gone, whether or not it is connected: its processes may run.
+inline bool was_up(const Node& node) { return node.has_joined && node.record.state != NodeState::lost; }
 
 }  // namespace slipway::control

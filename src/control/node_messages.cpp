@@ -142,7 +142,6 @@ void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& 
     record.workspace = caller.workspace;
     record.pool = pool_name;
     record.name = hello.name;
-    record.instance = hello.instance;
     record.created_at = turn.now;
     record.total = {hello.total.cores, hello.total.memory, 0};
     node = &add_node(turn, pool->first, pool->second, std::move(record));
@@ -157,7 +156,7 @@ static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hell
     turn.effects.outputs.closed.emplace_back(*node.session, "the agent dialled again");
   }
   const bool same_instance = node.record.instance == hello.instance;
-  const bool was_away = node.record.state == NodeState::lost || node.record.state == NodeState::joining;
+  const bool was_away = !was_up(node);
   node.session = session;
   turn.state.sessions[session] = node.record.id;
   node.last_contact = turn.now;

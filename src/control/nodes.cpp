@@ -148,8 +148,7 @@ void lose_node(Turn& turn, Node& node, const std::string& why) {
 
 void on_node_lost(Turn& turn, const Caller& caller, const std::string& name, const std::string& why) {
   Node* node = turn.state.find_node(caller.workspace, name);
-  if (node && node->record.state != NodeState::lost && node->record.state != NodeState::joining)
-    lose_node(turn, *node, why);
+  if (node && was_up(*node)) lose_node(turn, *node, why);
 }
 
 Result<Node*> find_node_for(Turn& turn, const Caller& caller, const Access& access, const std::string& name) {

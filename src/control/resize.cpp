@@ -78,7 +78,7 @@ Node& add_node(Turn& turn, const std::string& key, Pool& pool, NodeRecord record
   node.gpus_free = {node.record.gpu_indices.begin(), node.record.gpu_indices.end()};
   pool.members.insert(id);
   ++pool.states[node.record.state];
-  node.has_joined = node.record.state != NodeState::joining;
+  node.has_joined = !node.record.instance.empty();
   pool.coming += !node.has_joined;
   pool.present.of(node.record.low_priority) += !node.record.leaving;
   if (node.record.local) {

@@ -32,10 +32,6 @@ static AttemptPhase phase_of(const AttemptRecord& record) {
   return record.is_launched ? AttemptPhase::launching : AttemptPhase::preparing;
 }
 
-static bool was_up(const Node& node) {
-  return node.record.state != NodeState::joining && node.record.state != NodeState::lost;
-}
-
 void restore(Turn& turn, Loaded loaded) {
   turn.state.saved = std::move(loaded.saved);
   turn.state.turns = std::move(loaded.turns);

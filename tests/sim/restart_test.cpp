@@ -99,5 +99,43 @@ TEST(Restart, AnAttemptEndsOnlyWhenNodesThatLeftItHaveEndedTheirPart) {
   EXPECT_TRUE(bench.store->reads().attempts(key.task)->back().ended_at);
 }
 
+// Such a node counts as joining, and yet it was here: what else it runs goes on.
+TEST(Restart, ANodeThatWasEndingOldProcessesIsWaitedForBeforeItsTasksStartElsewhere) {
+  Bench bench;
+  PoolRequest request;
+  request.name = "lab";
+  request.provisioner = "none";
+  ASSERT_TRUE(bench.controller->create_pool(user, request));
+  bench.hello("n1");
+  JobSpec job;
+  job.name = "train";
+  job.pool = "lab";
+  TaskSpec& task = job.tasks.emplace_back();
+  task.name = "t";
+  task.command = std::string("train.py");
+  ASSERT_TRUE(bench.controller->submit(user, job, ""));
+  bench.turn();
+  const AttemptKey key{{JobId{1}, 0, 0}, 1};
+  Report report;
+  report.started = {{key, 0, 100, bench.now}};
+  bench.report("n1", report);
+  Hello with_old;
+  with_old.running = {report.started[0], {AttemptKey{{JobId{7}, 0, 0}, 1}, 0, 101, bench.now}};
+  bench.hello("n1", with_old);
+  ASSERT_EQ(bench.controller->state().find_node("default", "n1")->record.state, NodeState::joining);
+
+  bench.load();
+  ASSERT_TRUE(bench.controller->evict_node(user, "n1", 0s, ""));
+  bench.turn();
+  EXPECT_FALSE(bench.store->reads().attempts(key.task)->back().ended_at) << "its process may still run";
+  Hello without_old;
+  without_old.running = {report.started[0]};
+  bench.hello("n1", without_old);
+  Report end;
+  end.ended.push_back({.key = key, .rank = 0, .kind = ProcessEndKind::signalled, .code = 15});
+  bench.report("n1", end);
+  EXPECT_TRUE(bench.store->reads().attempts(key.task)->back().ended_at);
+}
+
 }  // namespace
 }  // namespace slipway::sim
