@@ -127,7 +127,7 @@ void Api::add_service_routes() {
   router_.add("POST", "/v1/service/stop", {Object::service, Verb::stop}, [this](const Call& call) {
     auto keep_running = wire::parse_stop_request(call.request().body);
     if (!keep_running) return call.send(problem(keep_running.error()));
-    call.send(json(202, "{\"stopping\":true}"));
+    call.send(json(202, wire::format_object({{"stopping", "true"}, {"pid", std::to_string(::getpid())}})));
     options_.stop(*keep_running);
   });
   router_.add("GET", "/v1/service/storage", {Object::service, Verb::connect}, [this](const Call& call) {

@@ -447,9 +447,8 @@ TEST(Down, WaitsForTheProcessToEnd) {
     ::_exit(0);
   }
   FakeService service;
-  service.on("GET /v1/service", 200, fmt::format(R"({{"pid":{}}})", process));
   service.on("POST /v1/service/stop", [process](const ExchangePtr& exchange) {
-    exchange->send({202, {}, ""});
+    exchange->send({202, {}, fmt::format(R"({{"stopping":true,"pid":{}}})", process)});
     ::kill(process, SIGKILL);
   });
   const Ran ran = service.run({"down", "--keep-running", "--timeout", "20s"});

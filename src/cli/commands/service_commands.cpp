@@ -161,17 +161,14 @@ bool wait_until_stopped(Service& service, Duration timeout) {
 
 Outcome<int> down(Context& context, const DownFlags& flags) {
   Service& service = context.service();
-  // One that cannot read its database does not say which process it is, and stops all the same.
-  const Outcome<Value> about = service.get(resource({"service"}));
-  const auto pid = static_cast<pid_t>(about ? about->count_at("pid") : 0);
-  Fd process;  // taken before the stop, so that it cannot name a later process with the same pid
-  if (pid > 0 && is_on_loopback(service.url()))
-    process = Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-
   const Outcome<Value> stopping =
       service.send("POST", resource({"service", "stop"}),
                    wire::format_object({{"keep_running", flags.keep_running ? "true" : "false"}}));
   if (!stopping) return give_up(stopping);
+  const auto pid = static_cast<pid_t>(stopping->count_at("pid"));
+  Fd process;  // none: it is gone already, or of another machine
+  if (pid > 0 && is_on_loopback(service.url()))
+    process = Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   const Duration timeout = flags.timeout.value_or(60s);
   const bool gone = process ? wait_for_process(process, timeout) : wait_until_stopped(service, timeout);
   if (!gone)
