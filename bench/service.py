@@ -48,7 +48,7 @@ class Connection:
         if isinstance(body, (dict, list)):
             body = json.dumps(body)
         content = (body or "").encode() if not isinstance(body, bytes) else body
-        head = (f"{method} {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {self.token}\r\n"
+        head = (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.token}\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n")
         return head.encode() + content
 
