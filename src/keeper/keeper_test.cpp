@@ -8,8 +8,6 @@
 #include <cstring>
 #include <set>
 
-#include "base/cores.h"
-#include "keeper/cgroup.h"
 #include "keeper/journal.h"
 #include "keeper/keeper_fixture.h"
 
@@ -222,40 +220,6 @@ TEST_P(KeeperTest, PrefetchedAttemptWaitsForCapacity) {
   }
 }
 
-TEST_P(KeeperTest, ProcessesAreHeldToTheCoresTheyWereGranted) {
-  ASSERT_TRUE(keeper.list.cpu_limit == "cgroup" || keeper.list.cpu_limit == "affinity")
-      << keeper.list.cpu_limit;
-  EXPECT_FALSE(keeper.list.cpu_limit_reason.empty());
-  const bool in_group = keeper.list.cpu_limit == "cgroup";
-  const std::string all = in_group ? "max 100000" : std::to_string(usable_cores().size());
-  struct Row {
-    const char* rule;
-    Millicores granted;
-    bool limited;
-    std::string sees;
-  } const rows[] = {
-      {"one core", 1000, true, in_group ? "100000 100000" : "1"},
-      {"the same without a limit", 1000, false, all},
-      {"half a core: by quota or not at all", 500, true, in_group ? "50000 100000" : all},
-      {"what asks for none has no limit", 0, true, all},
-  };
-  const std::string show =
-      in_group ? "cat /sys/fs/cgroup/unified$(sed -n s/^0:://p /proc/self/cgroup)/cpu.max 2>/dev/null || "
-                 "cat /sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)/cpu.max"
-               : "nproc";
-  std::uint32_t index = 0;
-  for (const Row& row : rows) {
-    SCOPED_TRACE(row.rule);
-    StartRequest start = keeper.script(++index, show);
-    start.processes[0].resources.cores = row.granted;
-    start.cpu_limit = row.limited;
-    keeper.send(start);
-    keeper.started();
-    EXPECT_EQ(keeper.ended().code, 0);
-    EXPECT_EQ(read_file(fmt::format("{}/task-{}/stdout.txt", keeper.folder, index)).value(), row.sees + "\n");
-  }
-}
-
 TEST_P(KeeperTest, FoldersAreMadeWithTheirParents) {
   StartRequest start = keeper.command(1, {"true"});
   const std::string deep = keeper.folder + "/a/b/c/d";
@@ -275,91 +239,6 @@ TEST_P(KeeperTest, RepeatedStartDoesNothing) {
   keeper.send(keeper.script(2, "true"));
   EXPECT_EQ(keeper.started().key, attempt(2));
   EXPECT_EQ(*read_file(keeper.folder + "/task-1/stdout.txt"), "once\n");
-}
-
-TEST_P(KeeperTest, StopEndsTheWholeTree) {
-  // Each writes its pid: a child, a grandchild, and one in a session of its own.
-  keeper.send(keeper.script(1,
-                            "sh -c 'echo $$ > $HERE/a; sleep 1000 & wait' & "
-                            "setsid sh -c 'echo $$ > $HERE/b; exec sleep 1000' & wait"));
-  const pid_t main = static_cast<pid_t>(keeper.started().pid);
-  const pid_t a = pid_in(keeper.folder + "/a");
-  const pid_t b = pid_in(keeper.folder + "/b");
-  keeper.send(StopRequest{attempt(1), 10s});
-  const ProcessEnded end = keeper.ended();
-  EXPECT_EQ(end.kind, ProcessEndKind::signalled);
-  EXPECT_EQ(end.code, SIGTERM);
-  for (const pid_t pid : {main, a, b}) EXPECT_FALSE(is_alive(pid));
-}
-
-TEST_P(KeeperTest, IgnoredSigtermIsKilledAfterTheGrace) {
-  keeper.send(keeper.script(1, "trap '' TERM; echo $$ > $HERE/ready; while :; do sleep 1000; done"));
-  keeper.started();
-  pid_in(keeper.folder + "/ready");
-  keeper.send(StopRequest{attempt(1), 50ms});
-  EXPECT_EQ(keeper.ended().code, SIGKILL);
-  keeper.send(keeper.script(2, "trap '' TERM; echo $$ > $HERE/ready2; while :; do sleep 1000; done"));
-  keeper.started();
-  pid_in(keeper.folder + "/ready2");
-  keeper.send(StopRequest{attempt(2), 1000s});
-  keeper.send(StopRequest{attempt(2), 0s});
-  EXPECT_EQ(keeper.ended().code, SIGKILL) << "a harder stop overrules a softer one";
-}
-
-TEST_P(KeeperTest, DaemonEndsWithItsProcess) {
-  // Double fork, own session, emptied environment; the first process ends by itself.
-  keeper.send(keeper.script(1,
-                            "(setsid env -i /bin/sh -c 'echo $$ > '$HERE'/daemon; exec /bin/sleep 1000' "
-                            ">/dev/null 2>&1 &); while ! [ -s $HERE/daemon ]; do sleep 0.01; done; exit 3"));
-  keeper.started();
-  const ProcessEnded end = keeper.ended();
-  EXPECT_EQ(end.kind, ProcessEndKind::exited);
-  EXPECT_EQ(end.code, 3);
-  EXPECT_FALSE(is_alive(pid_in(keeper.folder + "/daemon")));
-}
-
-TEST_P(KeeperTest, DaemonThatIgnoresSigtermIsKilled) {
-  StartRequest start = keeper.script(1,
-                                     "(setsid env -i /bin/sh -c 'trap \"\" TERM; echo $$ > '$HERE'/daemon; "
-                                     "while :; do /bin/sleep 1000; done' "
-                                     ">/dev/null 2>&1 &); while ! [ -s $HERE/daemon ]; do sleep 0.01; done");
-  start.stop_grace = 50ms;
-  keeper.send(start);
-  keeper.started();
-  EXPECT_EQ(keeper.ended().code, 0);
-  EXPECT_FALSE(is_alive(pid_in(keeper.folder + "/daemon")));
-}
-
-TEST_P(KeeperTest, DaemonOfAnotherProcessKeepsRunning) {
-  const std::string daemon =
-      "(setsid env -i /bin/sh -c 'echo $$ > '$HERE'/d{}; exec /bin/sleep 1000' >/dev/null 2>&1 &);"
-      "while ! [ -s $HERE/d{} ]; do sleep 0.01; done; ";
-  keeper.send(keeper.script(1, fmt::format(fmt::runtime(daemon), 1, 1) + "exec sleep 1000"));
-  keeper.started();
-  const pid_t first = pid_in(keeper.folder + "/d1");
-  keeper.send(keeper.script(2, fmt::format(fmt::runtime(daemon), 2, 2)));
-  keeper.started();
-  EXPECT_EQ(keeper.ended().key, attempt(2));
-  EXPECT_FALSE(is_alive(pid_in(keeper.folder + "/d2")));
-  EXPECT_TRUE(is_alive(first));
-  keeper.send(StopRequest{attempt(1), 10s});
-  keeper.ended();
-  EXPECT_FALSE(is_alive(first));
-}
-
-TEST_P(KeeperTest, ForkingTreeIsKilled) {
-  keeper.send(
-      keeper.script(1,
-                    "f() { (trap '' TERM; sleep 0.01; f) & }; i=0; "
-                    "while [ $i -lt 5 ]; do f; i=$((i+1)); done; echo $$ > $HERE/forking; wait; sleep 1000"));
-  keeper.started();
-  pid_in(keeper.folder + "/forking");
-  keeper.send(StopRequest{attempt(1), 20ms});
-  const ProcessEnded end = keeper.ended();
-  EXPECT_EQ(end.kind, ProcessEndKind::signalled);
-  keeper.send(keeper.script(2, "true"));
-  keeper.started();
-  EXPECT_EQ(keeper.ended().code, 0);
 }
 
 TEST_P(KeeperTest, AttemptOfSeveralProcesses) {
@@ -532,81 +411,6 @@ TEST_P(KeeperTest, ManyShortProcesses) {
       EXPECT_EQ(end->code, 0);
       EXPECT_TRUE(ended.insert(attempt_of(end->key)->task.index).second) << "reported once";
     }
-  }
-}
-
-TEST(KeeperMemory, LimitIsEnforcedOrSaid) {
-  TestKeeper keeper(Groups::used);
-  const bool no_limits =
-      std::any_of(keeper.list.notes.begin(), keeper.list.notes.end(),
-                  [](const std::string& note) { return note.starts_with("no memory limits"); });
-  if (no_limits) GTEST_SKIP() << "this machine does not allow memory limits, and the keeper says so";
-  StartRequest hungry = keeper.script(1, "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done");
-  hungry.processes[0].resources.memory = 32 << 20;
-  keeper.send(hungry);
-  keeper.started();
-  const ProcessEnded end = keeper.ended();
-  EXPECT_EQ(end.kind, ProcessEndKind::signalled);
-  EXPECT_EQ(end.code, SIGKILL);
-  EXPECT_EQ(end.detail, "it used more than its memory limit of 32 MiB");
-  StartRequest modest = keeper.script(2, "kill -9 $$");
-  modest.processes[0].resources.memory = 64 << 20;
-  keeper.send(modest);
-  keeper.started();
-  EXPECT_EQ(keeper.ended().detail, "") << "killed by somebody else";
-  // Its shell ends well all the same: nothing else would show it.
-  StartRequest parent = keeper.script(3, "(x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done) & wait; exit 0");
-  parent.processes[0].resources.memory = 32 << 20;
-  keeper.send(parent);
-  keeper.started();
-  const ProcessEnded survived = keeper.ended();
-  if (survived.kind == ProcessEndKind::signalled) return;  // this machine's groups end as a whole
-  EXPECT_EQ(survived.code, 0);
-  EXPECT_EQ(survived.detail,
-            "a process that it started was killed: it used more than the memory limit of 32 MiB");
-}
-
-TEST(KeeperPids, LimitIsEnforcedOrLeftToTheUsersOwn) {
-  TestKeeper keeper(Groups::used);
-  const auto groups = read_file("/proc/self/cgroup");
-  const bool has_group = groups && groups->find("pids") != std::string::npos;
-  if (!has_group && ::getuid() == 0) GTEST_SKIP() << "RLIMIT_NPROC does not hold for root";
-  // Its shell ends when it cannot fork; the rest is ended with it.
-  const std::string forks = "i=0; while [ $i -lt 40 ]; do sleep 60 & i=$((i+1)); done; echo all > $HERE/";
-  StartRequest start = keeper.script(1, forks + "limited");
-  start.pids = 10;
-  keeper.send(start);
-  keeper.started();
-  EXPECT_NE(keeper.ended().code, 0);
-  EXPECT_FALSE(read_file(keeper.folder + "/limited")) << "it made forty processes";
-  keeper.send(keeper.script(2, forks + "usual"));
-  keeper.started();
-  EXPECT_EQ(keeper.ended().code, 0);
-  EXPECT_EQ(read_file(keeper.folder + "/usual"), "all\n");
-}
-
-TEST(KeeperPids, WithoutGroupsTheLimitOfTheUserIsSet) {
-  TestKeeper keeper(Groups::forbidden);
-  StartRequest start = keeper.script(1, "ulimit -u");
-  start.pids = 1234;
-  start.processes[0].argv = {"/bin/bash", "-c", "ulimit -u"};
-  keeper.send(start);
-  keeper.started();
-  EXPECT_EQ(keeper.ended().code, 0);
-  EXPECT_EQ(read_file(keeper.folder + "/task-1/stdout.txt"), "1234\n");
-}
-
-TEST(KeeperCore, ProcessesWithSecretsLeaveNoCoreFiles) {
-  for (const Groups groups : {Groups::used, Groups::forbidden}) {
-    TestKeeper keeper(groups);
-    StartRequest start = keeper.script(1, "grep core /proc/self/limits");
-    start.allows_core = false;
-    keeper.send(start);
-    keeper.started();
-    EXPECT_EQ(keeper.ended().code, 0);
-    const auto limits = read_file(keeper.folder + "/task-1/stdout.txt");
-    ASSERT_TRUE(limits);
-    EXPECT_TRUE(limits->starts_with("Max core file size        0                    0 ")) << *limits;
   }
 }
 
