@@ -123,5 +123,23 @@ TEST_P(KeeperLease, KeeperThatIsStoppedIsKilledByItsGuardAndItsProcessesWithIt) 
   EXPECT_FALSE(is_alive(pid_in(keeper.folder + "/child")));
 }
 
+// What ran under a lease has ended in time, and then nothing more is heard of the service.
+TEST_P(KeeperLease, GuardLeavesAKeeperAloneWhoseWorkUnderALeaseIsOver) {
+  const Duration begun = boot_time();
+  keeper.send(RenewRequest{begun});
+  StartRequest brief = keeper.script(1, "true");
+  brief.lease = 500ms;
+  keeper.send(brief);
+  keeper.started();
+  EXPECT_EQ(keeper.ended().kind, ProcessEndKind::exited);
+  keeper.send(keeper.script(2, "until [ -e $HERE/go ]; do sleep 0.02; done; exit 4"));  // without one
+  keeper.started();
+  ASSERT_TRUE(eventually([&] { return boot_time() > begun + 900ms; }));
+  ASSERT_TRUE(write_file_durably(keeper.folder + "/go", ""));
+  const ProcessEnded end = keeper.ended();
+  EXPECT_EQ(end.kind, ProcessEndKind::exited);
+  EXPECT_EQ(end.code, 4);
+}
+
 }  // namespace
 }  // namespace slipway::keeper

@@ -136,6 +136,7 @@ void Processes::note_end(ProcessEnded end) {
       if (attempt.all_succeeded) empty_folders_.offer(std::move(piece));
     capacity_.release(end.key);
     leases_.remove(end.key);
+    set_guard();  // which else kills a keeper that has nothing to end
   }
   events_.emplace_back(std::move(end));
 }
