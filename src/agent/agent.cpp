@@ -4,7 +4,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -21,12 +20,12 @@
 #include "agent/keeper_link.h"
 #include "agent/machine.h"
 #include "agent/machine_use.h"
-#include "agent/node_certificate.h"
 #include "agent/order.h"
 #include "agent/output_times.h"
 #include "agent/preparer.h"
 #include "agent/process_age.h"
 #include "agent/seen_turn.h"
+#include "agent/service_link.h"
 #include "agent/storage.h"
 #include "agent/task_environment.h"
 #include "agent/worker.h"
@@ -34,8 +33,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/overloaded.h"
-#include "base/random.h"
-#include "base/resident.h"
 #include "container/engines.h"
 #include "container/run_as.h"
 #include "domain/layout.h"
@@ -47,8 +44,6 @@
 namespace slipway::agent {
 namespace {
 
-constexpr Duration redial_first = 100ms;
-constexpr Duration redial_longest = 2s;
 constexpr Duration keeper_quit_max = 15s;
 constexpr std::size_t staging_queue_max = 10'000;
 
@@ -76,15 +71,12 @@ class Agent {
  public:
   Agent(AgentOptions options, const std::string& node_key, net::Url url, AgentCore::Options node)
       : options_(std::move(options)),
-        url_(std::move(url)),
-        headers_{{"Authorization", "Bearer " + options_.token}, {node_key_header, node_key}},
         name_(node.name),
         context_{"",         base_environment(),
                  node.total, own_program(),
                  false,      [this](const std::string& root) { return can_view(root); },
                  false,      name_},
         core_(std::move(node)),
-        random_(random_seed()),
         keeper_(loop_, {options_.folder, options_.keeper_command},
                 {.message = [this](keeper::FromKeeper message) { on_keeper(std::move(message)); },
                  .caught_up = [this] { act(); },
@@ -93,6 +85,23 @@ class Agent {
                 {.ended = [this](ProcessEnded end) { core_.ended(std::move(end)); },
                  .stalled = [this](const WorkKey& key, bool is_stalled) { core_.stalled(key, is_stalled); },
                  .act = [this] { act(); }}),
+        link_(loop_, worker_, clock_, std::move(url),
+              {.name = name_,
+               .folder = options_.folder,
+               .data = options_.data,
+               .workspace = options_.workspace,
+               .headers = {{"Authorization", "Bearer " + options_.token}, {node_key_header, node_key}},
+               .cancel_fd = cancel_.get()},
+              {.storage = [this](Storage storage) { use_storage(std::move(storage)); },
+               .opened = [this](SessionId session) { on_opened(session); },
+               .message = [this](SessionId session, ToAgent message) { on_message(session, message); },
+               .binary = [this](const std::string& message) { files_->handle(message); },
+               .lost =
+                   [this](SessionId session) {
+                     forget_session(session);
+                     act();
+                   },
+               .refused = [this](const std::string& why) { refuse(why); }}),
         seen_(options_.folder + "/service.seen"),
         preparer_(loop_, worker_, context_, name_, [this](Prepared result) { staged(std::move(result)); }),
         folders_(loop_, [this](const std::string& folder) { core_.removed(folder); }),
@@ -104,11 +113,8 @@ class Agent {
       leave(0, core_.is_idle());
     });
     keeper_.open();
-    show_certificate(url_, options_.folder);
-    if (options_.data.empty())
-      dial();
-    else
-      use_storage({.is_shared = true, .data = options_.data});
+    if (!options_.data.empty()) use_storage({.is_shared = true, .data = options_.data});
+    link_.open();
     loop_.run();
     ::eventfd_write(cancel_.get(), 1);  // the worker must not make us wait for the network
     return exit_code_;
@@ -130,69 +136,7 @@ class Agent {
 
   // ── the service ──
 
-  // A service started anew may listen elsewhere; its data folder says where.
-  void follow_service() {
-    const Result<std::string> said = read_file(options_.data + "/service.url");
-    if (!said) return;
-    if (Result<net::Url> url = net::parse_url(*said)) {
-      url_ = std::move(*url);
-      show_certificate(url_, options_.folder);
-    }
-  }
-
-  // Where the service has TLS a node shows a certificate. `then` is called once there is one, or none to be
-  // had: a machine that was not welcome yet has no key to ask with.
-  void take_certificate(std::function<void()> then) {
-    const bool posted = worker_.post([this, url = url_, then = std::move(then)](std::stop_token) {
-      auto taken = fetch_certificate(url, headers_, options_.folder, cancel_.get());
-      loop_.post([this, taken = std::move(taken), then] {
-        if (!taken && taken.error().code == ErrorCode::unavailable && was_welcome_)
-          log::warning("agent.certificate", {{"node", name_}, {"why", taken.error().what}});
-        if (taken) log::info("agent.certificate", {{"node", name_}, {"state", "renewed"}});
-        then();
-      });
-    });
-    if (!posted) redial("too much work waits to ask the service for a certificate");
-  }
-
-  void keep_certificate() {
-    if (!url_.is_secure) return;
-    certificate_timer_ = loop_.after(certificate_check_wait(options_.folder), [this] {
-      if (!needs_certificate(options_.folder, clock_.now())) return keep_certificate();
-      take_certificate([this] { keep_certificate(); });
-    });
-  }
-
-  void dial() {
-    redial_timer_.reset();
-    if (!storage_known_) return find_storage();
-    if (!options_.data.empty()) follow_service();
-    if (url_.is_secure && !std::exchange(has_asked_, true) &&
-        needs_certificate(options_.folder, clock_.now()))
-      return take_certificate([this] { dial(); });
-    has_asked_ = false;
-    session_ = SessionId(session_.value() + 1);
-    const SessionId session = session_;
-    net::WebSocketCallbacks callbacks{
-        .text = [this, session](std::string text) { on_text(session, text); },
-        .binary =
-            [this, session](std::string message) {
-              if (session == session_) files_->handle(message);
-            },
-        .closed = [this, session](std::string why) { on_closed(session, why); },
-    };
-    auto opened = [this, session](Result<std::shared_ptr<net::WebSocket>> socket) {
-      on_opened(session, std::move(socket));
-    };
-    const std::string target = options_.workspace.empty()
-                                   ? "/v1/nodes/connect"
-                                   : "/v1/nodes/connect?workspace=" + net::percent_encode(options_.workspace);
-    net::connect_websocket(loop_, url_, target, headers_, std::move(callbacks), std::move(opened));
-  }
-
-  void on_opened(SessionId session, Result<std::shared_ptr<net::WebSocket>> socket) {
-    if (!socket) return on_refused(socket.error());
-    socket_ = std::move(*socket);
+  void on_opened(SessionId session) {
     std::vector<std::uint32_t> gpus = usable_gpus(options_);
     context_.total.gpus = static_cast<std::uint32_t>(gpus.size());
     core_.set_gpus(std::move(gpus));
@@ -200,86 +144,27 @@ class Agent {
     act();
   }
 
-  // A token that was never good will not become so; one that was may be again, and processes wait for us.
-  void on_refused(const Error& error) {
-    if (error.code == ErrorCode::denied && !was_welcome_) return refuse(error.what);
-    redial(error.what);
-  }
-
-  void on_text(SessionId session, const std::string& text) {
-    if (session != session_) return;
-    Result<ToAgent> message = wire::parse_to_agent(text);
-    if (!message) {
-      hang_up(message.error().what);
-      return act();
-    }
-    seen_.note(*message);
-    core_.received(session, std::move(*message), clock_.now());
-    if (core_.is_welcome() && !std::exchange(said_joined_, true)) on_joined();
-    if (core_.is_welcome()) {
-      was_welcome_ = true;
-      redial_wait_ = Duration(0);
-    }
+  void on_message(SessionId session, ToAgent& message) {
+    seen_.note(message);
+    core_.received(session, std::move(message), clock_.now());
+    if (core_.is_welcome()) link_.welcomed();
     act();
   }
 
-  void on_joined() {
-    release_startup_pages();
-    if (url_.is_secure && needs_certificate(options_.folder, clock_.now()))
-      take_certificate([this] { keep_certificate(); });
-    else
-      keep_certificate();
-    log::info("agent.joined", {{"node", name_}, {"service", url_.authority()}});
-  }
-
-  void on_closed(SessionId session, const std::string& why) {
-    if (session != session_) return;
-    hang_up(why);
-    act();
-  }
-
-  // Without waiting for the other side, which may be beyond reach: nothing more is heard from this session.
-  void hang_up(const std::string& why) {
-    core_.disconnected(session_);
-    session_ = SessionId(session_.value() + 1);
-    if (socket_) socket_->close(why);
-    socket_.reset();
+  void forget_session(SessionId session) {
+    core_.disconnected(session);
     files_->forget_all();
-    redial(why);
-  }
-
-  void redial(const std::string& why) {
-    redial_wait_ = std::clamp(redial_wait_ * 2, redial_first, redial_longest);
-    // Half of it by chance, so that a thousand agents do not come back in one moment.
-    const Duration wait(random_.between(redial_wait_.count() / 2, redial_wait_.count()));
-    if (std::exchange(said_joined_, false) || std::exchange(last_problem_, why) != why)
-      log::warning("agent.disconnected", {{"node", name_}, {"service", url_.authority()}, {"why", why}});
-    redial_timer_ = loop_.after(wait, [this] { dial(); });
   }
 
   void refuse(const std::string& why) {
-    std::fprintf(stderr, "error: node %s cannot join %s: %s\n", name_.c_str(), url_.authority().c_str(),
+    std::fprintf(stderr, "error: node %s cannot join %s: %s\n", name_.c_str(), link_.authority().c_str(),
                  why.c_str());
     leave(1, core_.is_idle());
   }
 
   // ── storage ──
 
-  void find_storage() {
-    const bool posted = worker_.post([this](std::stop_token) {
-      net::Client client(url_, headers_);
-      auto found = probe_storage(client, cancel_.get());
-      auto report = [this, found = std::move(found)] {
-        if (found) return use_storage(*found);
-        on_refused(found.error());
-      };
-      loop_.post(std::move(report));
-    });
-    if (!posted) redial("too much work waits to ask the service about its storage");
-  }
-
   void use_storage(Storage storage) {
-    storage_known_ = true;
     context_.data = storage.is_shared ? storage.data : options_.folder;
     context_.shares_storage = storage.is_shared;
     core_.set_shares_storage(storage.is_shared);
@@ -287,14 +172,12 @@ class Agent {
     FetchBlob fetch;
     if (!storage.is_shared)
       fetch = [this](const std::string& hash, const auto& take) {
-        net::Client client(url_, headers_);
+        net::Client client = link_.client();
         return fetch_blob(client, hash, take, cancel_.get());
       };
     preparer_.set_storage(std::move(fetch));
-    files_ = std::make_unique<FileServer>(loop_, context_.data, [this](std::string reply) {
-      if (socket_) socket_->send_binary(std::move(reply));
-    });
-    dial();
+    files_ = std::make_unique<FileServer>(loop_, context_.data,
+                                          [this](std::string reply) { link_.send_binary(std::move(reply)); });
   }
 
   // Whether the service runs jobs as users is not known before the first of them.
@@ -372,9 +255,9 @@ class Agent {
   }
 
   void carry_out(effect::Send& send) {
-    if (!socket_ || send.session != session_) return;
+    if (send.session != link_.session()) return;
     if (auto* hello = std::get_if<Hello>(&send.message)) say_what_only_this_node_knows(*hello);
-    socket_->send_text(wire::format(send.message));
+    link_.send(send.session, wire::format(send.message));
   }
 
   void say_what_only_this_node_knows(Hello& hello) const {
@@ -384,7 +267,9 @@ class Agent {
   }
 
   void carry_out(effect::CloseSession& close) {
-    if (close.session == session_) hang_up(close.why);
+    if (close.session != link_.session()) return;
+    forget_session(close.session);
+    link_.hang_up(close.why);
   }
 
   void carry_out(effect::Stage& stage) {
@@ -485,16 +370,12 @@ class Agent {
   }
 
   const AgentOptions options_;
-  net::Url url_;
-  const net::Headers headers_;
   const std::string name_;
   NodeContext context_;
-  bool storage_known_ = false;
 
   const Fd cancel_{::eventfd(0, EFD_CLOEXEC)};  // readable: what the worker waits for is not wanted any more
   SystemClock clock_;
   AgentCore core_;
-  Random random_;
   net::Loop loop_;
   std::unique_ptr<FileServer> files_;
   KeeperLink keeper_;
@@ -503,21 +384,13 @@ class Agent {
   std::map<std::string, bool> can_view_;  // by root
   bool later_act_ = false;
 
-  SessionId session_;
-  std::shared_ptr<net::WebSocket> socket_;
-  Duration redial_wait_{0};
-  std::string last_problem_;
-  bool was_welcome_ = false;
-  bool has_asked_ = false;  // for a certificate, before this dial
-  std::shared_ptr<net::Loop::Timer> certificate_timer_;
-  bool said_joined_ = false;
+  ServiceLink link_;
   bool quitting_ = false;
   int exit_code_ = 0;
   std::optional<TimePoint> tick_at_;
   OutputTimes output_times_{loop_};
   UseMeter meter_{context_.data};
   std::shared_ptr<net::Loop::Timer> tick_timer_;
-  std::shared_ptr<net::Loop::Timer> redial_timer_;
   std::shared_ptr<net::Loop::Timer> quit_timer_;
   SeenTurn seen_;
   Preparer preparer_;

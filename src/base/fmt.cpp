@@ -2,7 +2,8 @@
 // the library again in every file (2.7 of the 4.3 seconds an average file took).
 #include <fmt/format-inl.h>
 
-namespace fmt::inline v9::detail {
+FMT_BEGIN_NAMESPACE
+namespace detail {
 
 // What fmt's headers declare extern for a compiled library.
 template FMT_API auto dragonbox::to_decimal(float x) noexcept -> dragonbox::decimal_fp<float>;
@@ -13,4 +14,5 @@ template FMT_API void buffer<char>::append(const char*, const char*);
 template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<FMT_BUFFER_CONTEXT(char)>,
                                  locale_ref);
 
-}  // namespace fmt::inline v9::detail
+}  // namespace detail
+FMT_END_NAMESPACE
