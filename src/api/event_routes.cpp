@@ -54,9 +54,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
       return;
     }
     for (const EventRecord& event : events)
-      if (event.workspace == query_.workspace && (!query_.job || event.job == query_.job) &&
-          event.id > query_.after)
-        waiting_.push_back(event);
+      if (query_.takes(event) && event.id > query_.after) waiting_.push_back(event);
     if (waiting_.size() > waiting_max) {
       waiting_.clear();
       live_ = false;
@@ -207,6 +205,23 @@ Result<std::uint64_t> number_of(const std::string& text, std::string_view what) 
   return number;
 }
 
+Result<control::EventQuery> event_filter(const Call& call) {
+  control::EventQuery query;
+  query.workspace = call.caller.workspace;
+  query.pool = call.parameter("pool").value_or("");
+  query.kind = call.parameter("kind").value_or("");
+  const std::string newest = call.parameter("newest").value_or("false");
+  if (newest != "true" && newest != "false")
+    return fail(ErrorCode::invalid, fmt::format("newest is '{}'", newest.substr(0, 50)), "true or false");
+  query.is_newest = newest == "true";
+  if (const auto text = call.parameter("since"); text && !text->empty()) {
+    auto since = parse_time(*text);
+    if (!since) return fail(since.error());
+    query.since = *since;
+  }
+  return query;
+}
+
 }  // namespace
 
 void Api::add_event_routes() {
@@ -219,9 +234,16 @@ void Api::add_event_routes() {
     const bool follow =
         call.parameter("follow") == "true" ||
         call.request().header("Accept").value_or("").find("text/event-stream") != std::string::npos;
-    const auto query_of = [call, limit = *limit,
-                           after = *after](ReadStore& store) -> Result<control::EventQuery> {
-      control::EventQuery query{call.caller.workspace, {}, after, limit};
+    const auto filter = event_filter(call);
+    if (!filter) return call.send(problem(filter.error()));
+    if (follow && filter->is_newest)
+      return call.send(problem({ErrorCode::invalid, "newest and follow exclude each other",
+                                "take the newest first, then follow with after=ID of the last"}));
+    const auto query_of = [call, limit = *limit, after = *after,
+                           filter = *filter](ReadStore& store) -> Result<control::EventQuery> {
+      control::EventQuery query = filter;
+      query.after = after;
+      query.limit = limit;
       if (const auto name = call.parameter("job")) {
         auto job = control::find_job(store, call.caller.workspace, *name);
         if (!job) return fail(job.error());
@@ -242,7 +264,7 @@ void Api::add_event_routes() {
       items.reserve(events->size());
       for (const EventRecord& event : *events) items.push_back(wire::format(event));
       std::optional<std::string> next;
-      if (events->size() == query->limit) next = std::to_string(events->back().id);
+      if (events->size() == query->limit && !query->is_newest) next = std::to_string(events->back().id);
       return json(200, wire::format_list(items, next));
     });
   });

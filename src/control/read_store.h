@@ -41,6 +41,17 @@ struct EventQuery {
   std::optional<JobId> job;
   std::uint64_t after = 0;
   std::uint32_t limit = 100;
+  std::string pool = {};  // exact; empty: any
+  std::string kind = {};  // node.lost, or node for all about nodes; empty: any
+  std::optional<TimePoint> since = {};
+  bool is_newest = false;  // the last `limit` of them, not the first; in order all the same
+
+  bool takes(const EventRecord& event) const {
+    return event.workspace == workspace && (!job || event.job == job) &&
+           (pool.empty() || event.pool == pool) &&
+           (kind.empty() || event.kind == kind || event.kind.starts_with(kind + ".")) &&
+           (!since || event.time >= *since);
+  }
 };
 
 class ReadStore {

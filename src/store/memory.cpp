@@ -128,9 +128,9 @@ class Tables final : public control::ReadStore {
     const std::lock_guard lock(mutex_);
     std::vector<EventRecord> page;
     for (const EventRecord& event : events_)
-      if (event.id > query.after && event.workspace == query.workspace &&
-          (!query.job || event.job == query.job) && page.size() < query.limit)
+      if (event.id > query.after && query.takes(event) && (query.is_newest || page.size() < query.limit))
         page.push_back(event);
+    if (page.size() > query.limit) page.erase(page.begin(), page.end() - query.limit);
     return page;
   }
   Result<std::vector<PoolRecord>> deleted_pools(const std::string& workspace) override {

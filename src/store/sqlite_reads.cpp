@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "store/rows.h"
 #include "wire/job_file.h"
 #include "wire/pool.h"
@@ -123,15 +125,28 @@ Result<std::vector<std::pair<JobState, std::uint64_t>>> SqliteReads::job_counts(
   });
 }
 
+// The job stands there only where it is asked for, so that its index is used. Statements are kept by the
+// address of their text.
+static const char* event_query(bool of_job, bool is_newest) {
+  static const auto text = [](bool job, bool newest) {
+    return fmt::format(
+        "SELECT * FROM events WHERE workspace = ?1 AND id > ?2 AND (?4 = '' OR pool = ?4) AND (?5 = '' OR "
+        "kind = ?5 OR substr(kind, 1, length(?5) + 1) = ?5 || '.') AND time >= ?6{} ORDER BY id{} LIMIT ?3",
+        job ? " AND job = ?7" : "", newest ? " DESC" : "");
+  };
+  static const std::string texts[2][2] = {{text(false, false), text(false, true)},
+                                          {text(true, false), text(true, true)}};
+  return texts[of_job][is_newest].c_str();
+}
+
 Result<std::vector<EventRecord>> SqliteReads::events(const control::EventQuery& query) {
-  Statement ask =
-      query.job
-          ? db_.prepare(
-                "SELECT * FROM events WHERE workspace = ?1 AND id > ?2 AND job = ?4 ORDER BY id LIMIT ?3")
-          : db_.prepare("SELECT * FROM events WHERE workspace = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
-  ask.bind(query.workspace).bind(query.after).bind(query.limit);
+  Statement ask = db_.prepare(event_query(query.job.has_value(), query.is_newest));
+  ask.bind(query.workspace).bind(query.after).bind(query.limit).bind(query.pool).bind(query.kind);
+  ask.bind(query.since.value_or(TimePoint{}).time_since_epoch().count());
   if (query.job) ask.bind(query.job->value());
-  return rows<EventRecord>(ask, event_from);
+  auto events = rows<EventRecord>(ask, event_from);
+  if (events && query.is_newest) std::reverse(events->begin(), events->end());
+  return events;
 }
 
 Result<std::vector<PoolRecord>> SqliteReads::deleted_pools(const std::string& workspace) {

@@ -661,6 +661,21 @@ TEST_P(StoreContract, EventsInOrder) {
   EXPECT_EQ(reads().events({.workspace = "default", .job = JobId{1}, .after = 0, .limit = 2}).value(),
             (std::vector<EventRecord>{changes.events[0], changes.events[2]}));
   EXPECT_TRUE(reads().events({.workspace = "other", .job = {}, .after = 0, .limit = 9}).value().empty());
+  const auto ids = [&](control::EventQuery query) {
+    query.workspace = "default";
+    std::vector<std::uint64_t> found;
+    const auto events = reads().events(query).value();
+    for (const EventRecord& event : events) found.push_back(event.id);
+    return found;
+  };
+  using Ids = std::vector<std::uint64_t>;
+  EXPECT_EQ(ids({.limit = 2, .is_newest = true}), (Ids{5, 6}));
+  EXPECT_EQ(ids({.job = JobId{1}, .limit = 2, .is_newest = true}), (Ids{3, 5}));
+  EXPECT_EQ(ids({.since = at(5)}), (Ids{5, 6}));
+  EXPECT_EQ(ids({.pool = "p", .kind = "job", .since = at(6)}), (Ids{6}));
+  EXPECT_EQ(ids({.after = 4, .kind = "job.submitted"}), (Ids{5, 6}));
+  EXPECT_EQ(ids({.kind = "jo"}), Ids{});
+  EXPECT_EQ(ids({.pool = "q"}), Ids{});
   EXPECT_EQ(store_->load()->event_last, 6u);
 }
 

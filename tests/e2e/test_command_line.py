@@ -271,7 +271,7 @@ class Forms(SharedServiceCase):
     def test_help(self):
         self.assertIn("JSON", self.s.ok("help", "output").out.upper())
         self.assertEqual(self.s.ok("help", "job", "submit").out, self.s.ok("job", "submit", "--help").out)
-        self.s.refused("help", "outputs", code=2, says=["the topics are names, output", "try:   output"])
+        self.s.refused("help", "outpt", code=2, says=["the topics are names, output", "try:   output"])
         self.assertEqual(self.s.ok("--version").out, self.s.ok("version").out)
         root = self.s.ok("help").out
         self.assertGreater(root.index("  batchai "), root.index("Commands compatible with Azure's az:"))

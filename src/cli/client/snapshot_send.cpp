@@ -7,7 +7,7 @@
 
 #include "base/sha256.h"
 #include "cli/client/snapshot.h"
-#include "cli/output/render.h"
+#include "cli/output/progress.h"
 #include "wire/protocol.h"
 #include "wire/records.h"
 
@@ -30,28 +30,6 @@ Outcome<std::set<std::string>> find_missing(Service& service, const std::vector<
   }
   return missing;
 }
-
-class Progress {  // one line that is written over, on a terminal only
- public:
-  Progress(bool on, std::size_t files, Bytes bytes) : on_(on), files_(files), bytes_(bytes) {}
-  ~Progress() {
-    if (on_ && sent_files_ > 0) std::fputs("\r\x1b[K", stderr);
-  }
-  void sent(Bytes bytes) {
-    ++sent_files_;
-    sent_bytes_ += bytes;
-    if (on_)
-      std::fputs(fmt::format("\r\x1b[Ksending code: {} of {} files, {} of {}", sent_files_, files_,
-                             format_bytes(sent_bytes_), format_bytes(bytes_))
-                     .c_str(),
-                 stderr);
-  }
-
- private:
-  bool on_;
-  std::size_t files_, sent_files_ = 0;
-  Bytes bytes_, sent_bytes_ = 0;
-};
 
 Outcome<void> send_blob(Service& service, const std::string& hash, net::Client::Options options) {
   options.headers = {{"Content-Type", "application/octet-stream"}};
@@ -77,13 +55,14 @@ Outcome<std::string> send_code(Service& service, const Code& code, const SendOpt
   Bytes bytes = 0;
   for (const std::string& hash : *missing)
     if (const auto file = files.find(hash); file != files.end()) bytes += file->second->size;
-  Progress progress(options.show_progress && is_terminal(STDERR_FILENO), missing->size(), bytes);
+  Progress progress(options.show_progress, "sending code", missing->size(), bytes);
   for (const auto& [hash, entry] : files) {
     if (!missing->contains(hash)) continue;
     net::Client::Options blob;
     blob.body_file = code.where.at(entry->path);
     if (const Outcome<void> sent = send_blob(service, hash, std::move(blob)); !sent) return give_up(sent);
-    progress.sent(entry->size);
+    progress.add(entry->size);
+    progress.file_done();
   }
   // The manifest goes last: when the service has it, it has everything it names.
   if (missing->contains(manifest_hash)) {

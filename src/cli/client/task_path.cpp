@@ -37,6 +37,12 @@ Outcome<std::vector<std::string>> tasks_of(Service& service, const std::string& 
   return names;
 }
 
+std::string label_of(const std::string& task) {
+  const std::size_t bracket = task.find('[');
+  if (bracket == std::string::npos) return task;
+  return task.substr(0, bracket) + "." + task.substr(bracket + 1, task.size() - bracket - 2);
+}
+
 Outcome<TaskPath> parse_one_task(const std::string& text, const std::string& example) {
   Outcome<TaskPath> path = parse_task_path(text);
   if (path && path->task.empty()) return misuse(fmt::format("'{}' names no task", text), example);

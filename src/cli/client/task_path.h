@@ -16,7 +16,9 @@ struct TaskPath {
 Outcome<TaskPath> parse_task_path(const std::string& text);
 // The names of the tasks it means: of an array all of them, of a job without a task every one.
 Outcome<std::vector<std::string>> tasks_of(Service& service, const std::string& job, const std::string& task);
-// As above, and a task must be named. `example` is for the hint.
+// As parse_task_path(), and a task must be named. `example` is for the hint.
 Outcome<TaskPath> parse_one_task(const std::string& text, const std::string& example);
+// sweep.198 for sweep[198]: as its folder is called, and without characters of a shell.
+std::string label_of(const std::string& task);
 
 }  // namespace slipway::cli

@@ -27,6 +27,7 @@ void add_job(CommandTree& tree, Context& context);
 void add_task(CommandTree& tree, Context& context);
 void add_logs(CommandTree& tree, Context& context);
 void add_files(CommandTree& tree, Context& context);
+void add_outputs(CommandTree& tree, Context& context);
 void add_queue(CommandTree& tree, Context& context);
 void add_events(CommandTree& tree, Context& context);
 void add_formula(CommandTree& tree, Context& context);

@@ -58,6 +58,14 @@ std::string span(const Context& context, const std::optional<TimePoint>& begin,
   return begin ? format_duration(end.value_or(context.now()) - *begin) : std::string();
 }
 
+Outcome<TimePoint> since_of(const Context& context, const std::string& text) {
+  if (const Result<Duration> ago = parse_duration(text)) return context.now() - *ago;
+  const Result<TimePoint> time = parse_time(text);
+  if (time) return *time;
+  return misuse(fmt::format("--since {}: it is neither a duration nor a time", text),
+                "--since 10m, or --since 2026-05-01T12:00:00Z");
+}
+
 std::string joined(const std::vector<Value>& values, const std::string& separator) {
   std::string text;
   for (const Value& value : values) text += (text.empty() ? "" : separator) + value.scalar();

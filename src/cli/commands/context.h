@@ -62,13 +62,16 @@ ListColumn age_column(const Context& context, std::string title, std::string key
 ListColumn drop(int order, ListColumn column);  // on narrow terminals: 1 is dropped first
 ListColumn wide(ListColumn column);
 
+using EachPage = std::function<bool(const std::vector<Value>&)>;  // false: no more pages are wanted
+
 struct ListView {
-  std::string target;
+  std::string target;  // of a list of the API
   std::vector<ListColumn> columns;
   std::string id = "name";                        // what quiet prints of each item
   std::string empty;                              // said when there is nothing
   std::optional<std::uint32_t> limit = {};        // at most so many; none: all
   std::function<bool(const Value&)> choose = {};  // only these, of what the service sends; empty: all
+  std::function<Outcome<void>(const EachPage&)> pages = {};  // instead of `target`: several lists as one
 };
 // Page by page, so that a list of a million needs no memory. With --watch again and again, until Ctrl-C:
 // redrawn on a terminal, elsewhere what has changed. (list.cpp)
@@ -81,6 +84,7 @@ std::string time_text(const Value& value, std::string_view key);
 // The time between two, the second being now when it is absent.
 std::string span(const Context& context, const std::optional<TimePoint>& begin,
                  const std::optional<TimePoint>& end);
+Outcome<TimePoint> since_of(const Context& context, const std::string& text);  // 10m before now, or a time
 std::string joined(const std::vector<Value>& values, const std::string& separator);
 
 // Asks on a terminal. Elsewhere --yes is needed: a script must say that it means to destroy.

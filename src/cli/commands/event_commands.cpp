@@ -10,10 +10,17 @@
 namespace slipway::cli {
 namespace {
 
+constexpr std::uint32_t tail_max = 1'000;  // one page
+
 struct EventOptions {
   bool follow = false;
   std::string export_file;
-  std::string job;
+  std::string job, pool, kind, since;
+  std::optional<std::uint32_t> tail;
+
+  bool has_filter() const {
+    return !job.empty() || !pool.empty() || !kind.empty() || !since.empty() || tail.has_value();
+  }
 };
 
 // 2026-03-02T10:00:00Z: fractions of seconds are in the JSON.
@@ -27,14 +34,26 @@ std::string subject_of(const Value& event) {
   return {};
 }
 
-Outcome<int> list(Context& context, const std::string& target) {
+Outcome<std::string> target_of(const Context& context, const EventOptions& options) {
+  std::string since;
+  if (!options.since.empty()) {
+    const Outcome<TimePoint> time = since_of(context, options.since);
+    if (!time) return give_up(time);
+    since = format_time(*time);
+  }
+  return with_query(resource({"events"}),
+                    {{"job", options.job}, {"pool", options.pool}, {"kind", options.kind}, {"since", since}});
+}
+
+Outcome<int> list(Context& context, const std::string& target, std::optional<std::uint32_t> limit = {}) {
   return print_list(context, {.target = target,
                               .columns = {drop(2, {{"TIME"}, time_of}),
                                           drop(1, column("EVENT", "kind")),
                                           {{"ABOUT"}, subject_of},
                                           column("TEXT", "text")},
                               .id = "id",
-                              .empty = "nothing has happened yet"});
+                              .empty = "nothing has happened yet",
+                              .limit = limit});
 }
 
 void print_event(const Context& context, const Value& event, const std::string& compact) {
@@ -47,8 +66,26 @@ void print_event(const Context& context, const Value& event, const std::string& 
                           printable(subject_of(event)), printable(event.text_at("text"))));
 }
 
-Outcome<int> follow(Context& context, const std::string& target) {
+// The last `tail` of those that are kept, if that is asked for. Returns the id after which to go on.
+Outcome<std::string> print_kept(Context& context, const std::string& target,
+                                std::optional<std::uint32_t> tail) {
+  if (!tail) return std::string("0");
+  // Of the newest one the id is needed, even when none is to be shown.
+  const auto page = context.service().get(
+      with_query(target, {{"newest", "true"}, {"limit", std::to_string(std::max(1u, *tail))}}));
+  if (!page) return give_up(page);
+  const std::vector<Value>& events = page->items_at("items");
+  for (const Value& event : events)
+    if (*tail > 0) print_event(context, event, wire::format_json(event));
+  if (const Outcome<void> written = finish_output(); !written) return give_up(written);
+  return events.empty() ? "0" : events.back().text_at("id");
+}
+
+Outcome<int> follow(Context& context, const std::string& kept, std::optional<std::uint32_t> tail) {
   const InterruptMessage interrupt("slipway events -f continues");
+  const Outcome<std::string> begin = print_kept(context, kept, tail);
+  if (!begin) return give_up(begin);
+  const std::string target = with_query(kept, {{"follow", "true"}});
   Outcome<void> output;
   EventStreamReader reader([&](const std::string& data) {
     if (const std::optional<Value> event = wire::parse_answer(data)) print_event(context, *event, data);
@@ -58,8 +95,7 @@ Outcome<int> follow(Context& context, const std::string& target) {
   for (;;) {
     net::Client::Options options;
     options.headers = {{"Accept", "text/event-stream"}};
-    // After 0: from the beginning of what is kept.
-    options.headers.emplace_back("Last-Event-ID", reader.last_id().empty() ? "0" : reader.last_id());
+    options.headers.emplace_back("Last-Event-ID", reader.last_id().empty() ? *begin : reader.last_id());
     options.on_piece = [&](std::string_view piece) {
       retry.reset();
       return reader.add(piece) && output.has_value();
@@ -143,16 +179,25 @@ void add_events(CommandTree& tree, Context& context) {
   tree.add("events", "What happened, in order, with times and reasons", "slipway events -f --job job_1")
       .flag("-f,--follow", options->follow, "follow new events; with -o json one object per line")
       .text("--job JOB", options->job, "only what is about this job")
+      .text("--pool POOL", options->pool, "only what is about this pool, its nodes and its jobs")
+      .text("--kind EVENT", options->kind, "only events of this kind: node.lost, or node for all about nodes")
+      .text("--since TIME", options->since, "only what happened since then: 10m, or a time")
+      .number("--tail N", options->tail, "only the last N, at most 1000")
       .text("--export FILE", options->export_file,
             "write all that is on record as JSON lines, for slipway sim replay; - for standard output")
       .runs([&context, options]() -> Outcome<int> {
-        if (!options->export_file.empty() && (options->follow || !options->job.empty()))
-          return misuse("--export takes all that is on record, so neither -f nor --job goes with it",
+        if (!options->export_file.empty() && (options->follow || options->has_filter()))
+          return misuse("--export takes all that is on record, so neither -f nor a filter goes with it",
                         "slipway events --export events.jsonl");
         if (!options->export_file.empty()) return export_all(context, options->export_file);
-        const std::string target = with_query(resource({"events"}), {{"job", options->job}});
-        return options->follow ? follow(context, with_query(target, {{"follow", "true"}}))
-                               : list(context, target);
+        if (options->tail.value_or(0) > tail_max)
+          return misuse(fmt::format("--tail is at most {}", tail_max),
+                        "slipway events lists all that are kept");
+        const Outcome<std::string> target = target_of(context, *options);
+        if (!target) return give_up(target);
+        if (options->follow) return follow(context, *target, options->tail);
+        if (!options->tail) return list(context, *target);
+        return list(context, with_query(*target, {{"newest", "true"}}), options->tail);
       });
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"
@@ -9,6 +10,7 @@
 #include "cli/commands/submit.h"
 #include "wire/document.h"
 #include "wire/job_file.h"
+#include "wire/records.h"
 
 namespace slipway::cli {
 namespace {
@@ -32,6 +34,18 @@ struct ListOptions {
   std::string name, pool, user;
   std::vector<std::string> tags;
   std::optional<std::uint32_t> limit;
+};
+
+struct CancelOptions {
+  std::vector<std::string> jobs;
+  std::string state, name, pool, user;
+  std::vector<std::string> tags;
+  std::string reason;
+  bool all = false, yes = false;
+
+  bool has_filter() const {
+    return !state.empty() || !name.empty() || !pool.empty() || !user.empty() || !tags.empty();
+  }
 };
 
 struct WaitOptions {
@@ -178,11 +192,65 @@ Outcome<int> why(Context& context, const std::string& name) {
   });
 }
 
-Outcome<int> cancel(Context& context, const std::string& name) {
-  const Outcome<Value> job = context.service().send("POST", resource({"jobs", name, "cancel"}), "{}");
-  if (!job) return give_up(job);
-  const std::string id = job->text_at("id").empty() ? name : job->text_at("id");
-  return print(context, *job, id, fmt::format("{} is {}\n", id, job->text_at("state")));
+// The jobs that the filters mean and that have not ended, oldest first.
+Outcome<std::vector<std::string>> jobs_to_cancel(Context& context, const CancelOptions& options) {
+  std::vector<std::string> ids;
+  for (const std::string state : {"queued", "running"}) {
+    if (!options.state.empty() && options.state != state) continue;
+    std::vector<std::pair<std::string, std::string>> query{
+        {"state", state}, {"name", options.name}, {"pool", options.pool}, {"user", options.user}};
+    for (const std::string& tag : options.tags) query.emplace_back("tag", tag);
+    const auto listed = context.service().pages(with_query(resource({"jobs"}), query), [&](const auto& page) {
+      for (const Value& job : page) ids.push_back(job.text_at("id"));
+      return true;
+    });
+    if (!listed) return give_up(listed);
+  }
+  std::reverse(ids.begin(), ids.end());
+  return ids;
+}
+
+Outcome<int> cancel(Context& context, const CancelOptions& options) {
+  const bool is_filtered = options.all || options.has_filter();
+  if (is_filtered == !options.jobs.empty())
+    return misuse(is_filtered ? "jobs and filters exclude each other" : "no job is named",
+                  "slipway job cancel job_1 job_2, or --all, or --pool lab --state queued");
+  std::vector<std::string> jobs = options.jobs;
+  if (is_filtered) {
+    Outcome<std::vector<std::string>> found = jobs_to_cancel(context, options);
+    if (!found) return give_up(found);
+    jobs = std::move(*found);
+    if (jobs.empty()) {
+      context.say("no job to cancel");
+      return ExitCode::done;
+    }
+    const Outcome<void> agreed = confirm(fmt::format("Cancel {}?", plural(jobs.size(), "job")), options.yes);
+    if (!agreed) return give_up(agreed);
+  }
+  const std::string body =
+      options.reason.empty() ? "{}" : wire::format_object({{"reason", wire::quote(options.reason)}});
+  std::optional<Failure> failure;  // the first; the others are cancelled all the same
+  std::vector<Value> cancelled;    // for one answer in JSON
+  for (const std::string& name : jobs) {
+    const Outcome<Value> job = context.service().send("POST", resource({"jobs", name, "cancel"}), body);
+    if (!job && !failure) failure = job.error();
+    if (!job) continue;
+    const std::string id = job->text_at("id");
+    if (context.is_json() && (is_filtered || jobs.size() > 1)) {
+      cancelled.push_back(*job);
+      continue;
+    }
+    const Outcome<int> printed =
+        print(context, *job, id, fmt::format("{} is {}\n", id, job->text_at("state")));
+    if (!printed) return printed;
+  }
+  if (!cancelled.empty()) {
+    Value list;
+    list["items"] = Value::list(std::move(cancelled));
+    write_out(format_answer(context, list));
+  }
+  if (failure) return give_up(std::move(*failure));
+  return ExitCode::done;
 }
 
 Outcome<int> remove(Context& context, const std::string& name, bool yes) {
@@ -239,6 +307,21 @@ void add_list(Command& job, Context& context) {
       .runs([&context, options] { return list(context, *options); });
 }
 
+void add_cancel(Command& job, Context& context) {
+  auto options = std::make_shared<CancelOptions>();
+  job.verb("cancel", "Cancel jobs and stop their tasks", "slipway job cancel job_1 job_2")
+      .arguments("JOB", options->jobs, "ids or names", Need::optional)
+      .flag("--all", options->all, "all jobs of the workspace that have not ended")
+      .word("--state STATE", options->state, {"queued", "running"}, "all in this state")
+      .text("--name JOB_NAME", options->name, "all with this name")
+      .text("--pool POOL", options->pool, "all of this pool")
+      .text("--user USER", options->user, "all that this user submitted")
+      .texts("--tag NAME=VALUE", options->tags, "all with this tag (repeatable: with all of them)")
+      .text("--reason TEXT", options->reason, "kept with the job, and shown")
+      .flag("-y,--yes", options->yes, "do not ask")
+      .runs([&context, options] { return cancel(context, *options); });
+}
+
 void add_delete(Command& job, Context& context) {
   auto name = std::make_shared<std::string>();
   auto yes = std::make_shared<bool>(false);
@@ -273,7 +356,7 @@ void add_job(CommandTree& tree, Context& context) {
     return show(with, with.service().get(resource({"jobs", name})));
   });
   add_wait(job, context);
-  add_simple(job, context, "cancel", "Cancel a job and stop its tasks", cancel);
+  add_cancel(job, context);
   add_delete(job, context);
   add_simple(job, context, "why", "Explain the state of a job", why);
   add_simple(job, context, "resubmit", "Submit the same job and code again", resubmit);

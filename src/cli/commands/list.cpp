@@ -142,6 +142,7 @@ Outcome<void> each_item(Context& context, const ListView& view, const std::funct
   };
   // With --limit 0 one item is fetched and none shown: the service still answers for the filters.
   const std::uint32_t limit = view.choose ? 1000 : view.limit.value_or(1000);
+  if (view.pages) return view.pages(page);
   return context.service().pages(view.target, page, std::clamp<std::uint32_t>(limit, 1, 1000));
 }
 

@@ -28,15 +28,6 @@ struct LogOptions {
   bool timestamps = false;
 };
 
-// 10m before now, or a time.
-Outcome<TimePoint> since_of(const Context& context, const std::string& text) {
-  if (const Result<Duration> ago = parse_duration(text)) return context.now() - *ago;
-  const Result<TimePoint> time = parse_time(text);
-  if (time) return *time;
-  return misuse(fmt::format("--since {}: it is neither a duration nor a time", text),
-                "--since 10m, or --since 2026-05-01T12:00:00Z");
-}
-
 Outcome<LogFilter> filter_of(const Context& context, const LogOptions& options) {
   LogFilter filter;
   filter.timestamps = options.timestamps;
@@ -51,13 +42,6 @@ Outcome<LogFilter> filter_of(const Context& context, const LogOptions& options) 
     filter.pattern = std::move(*pattern);
   }
   return filter;
-}
-
-// sweep.198 for sweep[198]: as its folder is called, and without characters of a shell.
-std::string label_of(const std::string& task) {
-  const std::size_t bracket = task.find('[');
-  if (bracket == std::string::npos) return task;
-  return task.substr(0, bracket) + "." + task.substr(bracket + 1, task.size() - bracket - 2);
 }
 
 // How it failed, and where to look: on stderr, after the log.

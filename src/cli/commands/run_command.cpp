@@ -21,11 +21,13 @@ struct RunOptions {
   std::optional<std::uint32_t> nodes;
   std::optional<double> cores;
   std::optional<Bytes> memory;
+  std::optional<std::uint32_t> gpus;
   std::optional<std::uint32_t> retries;
   std::vector<std::string> environment;
   std::string name;
   std::string source;
   std::string workdir;
+  bool detach = false;
   std::vector<std::string> command;
 };
 
@@ -108,6 +110,7 @@ Outcome<JobSpec> make_spec(Context& context, const RunOptions& options) {
   task.retries = options.retries.value_or(0);
   if (options.cores) task.resources.cores = static_cast<Millicores>(std::lround(*options.cores * 1000));
   if (options.memory) task.resources.memory = *options.memory;
+  if (options.gpus) task.resources.gpus = *options.gpus;
   task.workdir = std::move(*workdir);
   JobSpec spec;
   spec.name = options.name.empty() ? task.name : options.name;
@@ -145,6 +148,7 @@ Outcome<int> run_command(Context& context, const RunOptions& options) {
   const Outcome<Value> job = submit(context, std::move(*spec), options.source);
   if (!job) return give_up(job);
   const std::string id = job->text_at("id");
+  if (options.detach) return print(context, *job, id, id + "\n");
   const InterruptMessage interrupt(how_to_resume(id));
 
   LogSource source;
@@ -180,12 +184,14 @@ void add_run(CommandTree& tree, Context& context) {
       .number("--nodes N", options->nodes, "how many nodes, each with one process (default 1)")
       .decimal("--cores N", options->cores, "cores for each process (default 1)")
       .size("--memory SIZE", options->memory, "memory for each process (default: no limit)")
+      .number("--gpus N", options->gpus, "GPUs for each process (default: none)")
       .number("--retries N", options->retries, "how often to try again when it fails (default 0)")
       .texts("-e,--env,--environment NAME=VALUE", options->environment,
              "a variable for the processes (repeatable)")
       .text("--name NAME", options->name, "the job's name (default: the command's)")
       .text("--source DIR", options->source, "send this folder along and run in a fresh copy of it")
       .text("--workdir DIR", options->workdir, "run in this folder of the nodes")
+      .flag("-d,--detach", options->detach, "print the job's id and return while it runs")
       .runs([&context, options] { return run_command(context, *options); });
 }
 
