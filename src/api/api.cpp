@@ -205,7 +205,8 @@ Api::Admission Api::admit(const net::Request& head) const {
   }
   admission.is_open = access && access->is_open();
   if (const TokenRecord* token = identify(head)) {
-    admission.caller = {token->holder(), token->workspace, lowered(token->role, token->scope), token->pool};
+    admission.caller = {token->holder(), token->workspace, lowered(token->role, token->scope), token->pool,
+                        token->id};
     admission.token = token->id;
   }
   if (!admission.caller && !admission.is_open)
@@ -394,7 +395,7 @@ std::optional<std::string> after_of(const Call& call) {
 
 Result<void> check_parameters(const Call& call) {
   if (auto limit = limit_of(call); !limit) return fail(limit.error());
-  for (const char* name : {"force", "deleted", "follow"}) {
+  for (const char* name : {"force", "deleted", "follow", "keep_jobs"}) {
     const auto value = call.parameter(name);
     if (value && !value->empty() && *value != "true" && *value != "false")
       return fail(ErrorCode::invalid,

@@ -33,6 +33,15 @@ Error no_workspace(const std::string& name) {
           "slipway workspace list shows those you may see"};
 }
 
+control::JobsLeft jobs_left(const Call& call) {
+  return call.parameter("keep_jobs").value_or("false") == "true" ? control::JobsLeft::keep
+                                                                 : control::JobsLeft::cancel;
+}
+
+net::Response show_cancelled(std::size_t jobs) {
+  return json(200, wire::format_object({{"jobs_cancelled", std::to_string(jobs)}}));
+}
+
 }  // namespace
 
 void Api::add_user(const Call& call, const wire::UserRequest& request, const std::string& password) {
@@ -81,23 +90,24 @@ void Api::add_user_routes() {
     if (!posted) call.send(problem({ErrorCode::unavailable, "too many passwords wait to be hashed", ""}));
   });
   router_.add("DELETE", "/v1/users/{user}", {Object::user, Verb::remove}, [this](const Call& call) {
-    change<bool>(
+    change<std::size_t>(
         call,
-        [call](Controller& c) {
-          return c.remove_user(call.caller, call.part("user")).map([] { return true; });
-        },
-        [](bool) { return net::Response{204}; });
+        [call](Controller& c) { return c.remove_user(call.caller, call.part("user"), jobs_left(call)); },
+        show_cancelled);
   });
-  for (const bool enabled : {true, false})
-    router_.add("POST", enabled ? "/v1/users/{user}/enable" : "/v1/users/{user}/disable",
-                {Object::user, Verb::update}, [this, enabled](const Call& call) {
-                  change<UserRecord>(
-                      call,
-                      [call, enabled](Controller& c) {
-                        return c.enable_user(call.caller, call.part("user"), enabled);
-                      },
-                      [](const UserRecord& user) { return json(200, wire::format(user)); });
-                });
+  router_.add("POST", "/v1/users/{user}/enable", {Object::user, Verb::update}, [this](const Call& call) {
+    change<UserRecord>(
+        call, [call](Controller& c) { return c.enable_user(call.caller, call.part("user")); },
+        [](const UserRecord& user) { return json(200, wire::format(user)); });
+  });
+  router_.add("POST", "/v1/users/{user}/disable", {Object::user, Verb::update}, [this](const Call& call) {
+    change<control::UserDisabled>(
+        call,
+        [call](Controller& c) { return c.disable_user(call.caller, call.part("user"), jobs_left(call)); },
+        [](const control::UserDisabled& done) {
+          return json(200, wire::format(done.user, done.jobs_cancelled));
+        });
+  });
   router_.add("POST", "/v1/users/{user}/invite", {Object::user, Verb::update}, [this](const Call& call) {
     const std::string code = random_hex(16);
     change<UserRecord>(
@@ -156,14 +166,13 @@ void Api::add_workspace_routes() {
               });
   router_.add("DELETE", "/v1/workspaces/{workspace}/members/{user}", {Object::workspace, Verb::update},
               [this](const Call& call) {
-                change<bool>(
+                change<std::size_t>(
                     call,
                     [call](Controller& c) {
-                      return c.remove_member(call.caller, call.part("workspace"), call.part("user")).map([] {
-                        return true;
-                      });
+                      return c.remove_member(call.caller, call.part("workspace"), call.part("user"),
+                                             jobs_left(call));
                     },
-                    [](bool) { return net::Response{204}; });
+                    show_cancelled);
               });
 }
 

@@ -31,10 +31,15 @@ void settle_removals(Turn& turn, Node& node);  // after its Hello
 void on_removed_on_node(Turn& turn, Node& node, const std::string& folder);
 void on_files_removed(Turn& turn, const std::string& folder);
 Result<TokenRecord> add_token(Turn& turn, const TokenRecord& token);
+// By somebody who is no admin: one of the caller's own, which allows no more than the token that was shown
+// and is good no longer.
+Result<TokenRecord> add_own_token(Turn& turn, const Caller& caller, TokenRecord token);
+// Whether a caller who is no admin sees it.
+bool is_own_token(const Caller& caller, const TokenRecord& token);
 // By id, or by a name that only one has.
 Result<void> revoke_token(Turn& turn, const Caller& caller, const std::string& id_or_name);
 // Another one in its place, with this id and hash. Without `expires_in` it is good for as long as the old one
-// was when it was made.
+// was when it was made; of a caller who is no admin, no longer than the token that was shown.
 struct Rotation {
   std::string id;
   std::string hash;

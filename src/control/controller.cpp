@@ -243,8 +243,9 @@ Result<void> Controller::delete_secret(const Caller& caller, const SecretKey& ke
   return control::delete_secret(turn_, caller, key);
 }
 void Controller::files_removed(const std::string& folder) { on_files_removed(turn_, folder); }
-Result<TokenRecord> Controller::add_token(const TokenRecord& token) {
-  return control::add_token(turn_, token);
+Result<TokenRecord> Controller::add_token(const Caller& caller, const TokenRecord& token) {
+  return caller.role == Role::admin ? control::add_token(turn_, token)
+                                    : control::add_own_token(turn_, caller, token);
 }
 Result<void> Controller::revoke_token(const Caller& caller, const std::string& id_or_name) {
   return control::revoke_token(turn_, caller, id_or_name);
@@ -257,11 +258,14 @@ Result<UserRecord> Controller::add_user(const Caller& caller, const UserRecord& 
                                         const std::optional<MemberRecord>& member) {
   return control::add_user(turn_, caller, user, member);
 }
-Result<UserRecord> Controller::enable_user(const Caller& caller, const std::string& name, bool enabled) {
-  return control::enable_user(turn_, caller, name, enabled);
+Result<UserRecord> Controller::enable_user(const Caller& caller, const std::string& name) {
+  return control::enable_user(turn_, caller, name);
 }
-Result<void> Controller::remove_user(const Caller& caller, const std::string& name) {
-  return control::remove_user(turn_, caller, name);
+Result<UserDisabled> Controller::disable_user(const Caller& caller, const std::string& name, JobsLeft jobs) {
+  return control::disable_user(turn_, caller, name, jobs);
+}
+Result<std::size_t> Controller::remove_user(const Caller& caller, const std::string& name, JobsLeft jobs) {
+  return control::remove_user(turn_, caller, name, jobs);
 }
 Result<UserRecord> Controller::invite_user(const Caller& caller, const std::string& name,
                                            const std::string& code_hash, Duration good_for) {
@@ -270,9 +274,9 @@ Result<UserRecord> Controller::invite_user(const Caller& caller, const std::stri
 Result<MemberRecord> Controller::put_member(const Caller& caller, const MemberRecord& member) {
   return control::put_member(turn_, caller, member);
 }
-Result<void> Controller::remove_member(const Caller& caller, const std::string& workspace,
-                                       const std::string& user) {
-  return control::remove_member(turn_, caller, workspace, user);
+Result<std::size_t> Controller::remove_member(const Caller& caller, const std::string& workspace,
+                                              const std::string& user, JobsLeft jobs) {
+  return control::remove_member(turn_, caller, workspace, user, jobs);
 }
 void Controller::note_token_use(const std::map<std::string, TimePoint>& last_used) {
   control::note_token_use(turn_, last_used);

@@ -118,7 +118,7 @@ class Controller {
                                              std::uint32_t limit);
 
   // -- tokens
-  Result<TokenRecord> add_token(const TokenRecord& token);
+  Result<TokenRecord> add_token(const Caller& caller, const TokenRecord& token);
   Result<void> revoke_token(const Caller& caller, const std::string& id_or_name);
   Result<TokenRecord> rotate_token(const Caller& caller, const std::string& id_or_name,
                                    const Rotation& rotation);
@@ -126,12 +126,14 @@ class Controller {
   // -- users
   Result<UserRecord> add_user(const Caller& caller, const UserRecord& user,
                               const std::optional<MemberRecord>& member);
-  Result<UserRecord> enable_user(const Caller& caller, const std::string& name, bool enabled);
-  Result<void> remove_user(const Caller& caller, const std::string& name);
+  Result<UserRecord> enable_user(const Caller& caller, const std::string& name);
+  Result<UserDisabled> disable_user(const Caller& caller, const std::string& name, JobsLeft jobs);
+  Result<std::size_t> remove_user(const Caller& caller, const std::string& name, JobsLeft jobs);
   Result<UserRecord> invite_user(const Caller& caller, const std::string& name, const std::string& code_hash,
                                  Duration good_for);
   Result<MemberRecord> put_member(const Caller& caller, const MemberRecord& member);
-  Result<void> remove_member(const Caller& caller, const std::string& workspace, const std::string& user);
+  Result<std::size_t> remove_member(const Caller& caller, const std::string& workspace,
+                                    const std::string& user, JobsLeft jobs);
   Result<TokenRecord> sign_in(const SignIn& request) { return control::sign_in(turn_, request); }
   Result<TokenRecord> sign_in_provided(const ProvidedUser& who, const SignIn& request) {
     return control::sign_in_provided(turn_, who, request);

@@ -14,6 +14,7 @@
 #include "control/quotas.h"
 #include "control/secrets.h"
 #include "control/task_state.h"
+#include "control/users.h"
 #include "control/wording.h"
 #include "domain/gang.h"
 #include "domain/layout.h"
@@ -232,6 +233,7 @@ Result<Submitted> on_submit(Turn& turn, const Caller& caller, JobSpec spec,
   if (turn.state.stopping)
     return fail(ErrorCode::unavailable, "the service is stopping and takes no new jobs",
                 "try again after slipway up");
+  if (auto may = check_user(turn.state, caller); !may) return fail(may.error());
   if (auto valid = validate(spec); !valid) return fail(valid.error());
   for (const TaskSpec& task : spec.tasks)
     if (auto may = may_run(turn.settings, caller, task.mounts); !may) return fail(may.error());
@@ -402,17 +404,11 @@ void finish_job_if_done(Turn& turn, Job& job) {
     turn.effects.unsettled.insert(job.record.workspace + "/" + job.record.pool);
 }
 
-Result<JobRecord> on_cancel(Turn& turn, const Caller& caller, JobId id, const std::string& reason) {
-  const auto found = turn.state.jobs.find(id);
-  if (found == turn.state.jobs.end()) return fail(no_job(id));
-  Job& job = found->second;
-  if (job.record.workspace != caller.workspace) return fail(no_job(id));
-  if (auto may = permit(caller, {Object::job, Verb::remove}, to_string(id), job.record.submitted_by); !may)
-    return fail(may.error());
-  if (job.cancelling) return job.record;
+void cancel_job(Turn& turn, Job& job, const std::string& reason) {
+  if (job.cancelling) return;
   job.cancelling = true;
   job.record.state = JobState::stopping;
-  job.record.reason = fmt::format("cancelled by {}{}{}", caller.name, reason.empty() ? "" : ": ", reason);
+  job.record.reason = reason;
   record_event(turn, "job.cancelling", &job, {}, std::nullopt, job.record.reason);
   for (std::uint32_t shape = 0; shape < job.shapes.size(); ++shape) {
     job.shapes[shape].groups.clear();
@@ -435,6 +431,16 @@ Result<JobRecord> on_cancel(Turn& turn, const Caller& caller, JobId id, const st
   }
   turn.effects.touch(job);
   finish_job_if_done(turn, job);
+}
+
+Result<JobRecord> on_cancel(Turn& turn, const Caller& caller, JobId id, const std::string& reason) {
+  const auto found = turn.state.jobs.find(id);
+  if (found == turn.state.jobs.end()) return fail(no_job(id));
+  Job& job = found->second;
+  if (job.record.workspace != caller.workspace) return fail(no_job(id));
+  if (auto may = permit(caller, {Object::job, Verb::remove}, to_string(id), job.record.submitted_by); !may)
+    return fail(may.error());
+  cancel_job(turn, job, fmt::format("cancelled by {}{}{}", caller.name, reason.empty() ? "" : ": ", reason));
   return job.record;
 }
 

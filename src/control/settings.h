@@ -35,7 +35,8 @@ struct Caller {
   std::string name;  // of the user
   std::string workspace = "default";
   Role role = Role::viewer;
-  std::string pool{};  // of a token for one pool: jobs go there only
+  std::string pool{};   // of a token for one pool: jobs go there only
+  std::string token{};  // the id of the one that was shown; empty where the service itself asks
 };
 
 // What an agent showed when it dialled: a join token or an admin's, or the key of its node.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "control/catalog.h"
+#include "control/permit.h"
 #include "control/users.h"
 
 namespace slipway::control {
@@ -49,15 +50,49 @@ Result<TokenRecord> add_token(Turn& turn, const TokenRecord& token) {
   return made;
 }
 
+bool is_own_token(const Caller& caller, const TokenRecord& token) {
+  return token.role != Role::node && token.workspace == caller.workspace && token.holder() == caller.name;
+}
+
 namespace {
 
-// The admins of the workspace `default` run the service; others only see their own workspace.
-Result<TokenRecord> find_token(const State& state, const Caller& caller, const std::string& id_or_name) {
+constexpr std::size_t own_tokens_max = 100;  // of a user in a workspace, without sign-ins
+
+// The one that was shown. It may have been revoked since, in this turn.
+Result<TokenRecord> shown_token(const State& state, const Caller& caller) {
+  for (const TokenRecord& token : state.tokens)
+    if (token.id == caller.token) return token;
+  return fail(ErrorCode::denied, "the token of this request is gone", "sign in again, or ask an admin");
+}
+
+Result<std::optional<TimePoint>> within(const TokenRecord& shown, std::optional<TimePoint> expires) {
+  if (!shown.expires_at || (expires && *expires <= *shown.expires_at)) return expires;
+  if (!expires) return shown.expires_at;
+  return fail(
+      ErrorCode::denied,
+      fmt::format("this token of {} is good until {}, and so is at most what is made with it", shown.holder(),
+                  format_time(*shown.expires_at)),
+      "sign in for longer first, at most 30 days (slipway login --user NAME --expires 30d), or ask an "
+      "admin");
+}
+
+// The admins of the workspace `default` run the service; those of others see their own workspace, and who is
+// no admin tokens of their own. `verb` is what is to be done with it.
+Result<TokenRecord> find_token(const State& state, const Caller& caller, const std::string& id_or_name,
+                               const Access& access) {
   std::vector<const TokenRecord*> named;
   for (const TokenRecord& token : state.tokens) {
     if (caller.workspace != "default" && token.workspace != caller.workspace) continue;
-    if (token.id == id_or_name) return token;
-    if (token.name == id_or_name) named.push_back(&token);
+    const bool is_seen = caller.role == Role::admin || is_own_token(caller, token);
+    if (token.id == id_or_name) {
+      if (!is_seen && token.workspace == caller.workspace)
+        if (auto may = permit(caller, access, "token " + token.id,
+                              token.role == Role::node ? std::string() : token.holder());
+            !may)
+          return fail(may.error());
+      if (is_seen) return token;
+    }
+    if (is_seen && token.name == id_or_name) named.push_back(&token);
   }
   if (named.empty())
     return fail(ErrorCode::not_found, fmt::format("there is no token {}", id_or_name),
@@ -75,8 +110,39 @@ bool is_lasting_admin(const TokenRecord& token) {
 
 }  // namespace
 
+Result<TokenRecord> add_own_token(Turn& turn, const Caller& caller, TokenRecord token) {
+  const auto shown = shown_token(turn.state, caller);
+  if (!shown) return shown;
+  if (shown->user.empty())
+    return fail(
+        ErrorCode::denied,
+        fmt::format("the service knows no user {}, and tokens of their own are for users", caller.name),
+        fmt::format("ask an admin: slipway user add {}", caller.name));
+  const auto denied = [&](const std::string& what) {
+    return fail(ErrorCode::denied,
+                fmt::format("{}, a {} of workspace {}, makes no token {}", caller.name,
+                            to_string(caller.role), caller.workspace, what),
+                "ask an admin of the workspace");
+  };
+  if (token.role > caller.role) return denied(fmt::format("with the role {}", to_string(token.role)));
+  if (token.workspace != caller.workspace) return denied("for workspace " + token.workspace);
+  if (!token.user.empty() && token.user != caller.name) return denied("for " + token.user);
+  const auto own = std::count_if(turn.state.tokens.begin(), turn.state.tokens.end(), [&](const auto& one) {
+    return is_own_token(caller, one) && !is_login(one);
+  });
+  if (static_cast<std::size_t>(own) >= own_tokens_max)
+    return fail(ErrorCode::conflict, fmt::format("{} has {} tokens, which is the most", caller.name, own),
+                "revoke some first: slipway token list");
+  auto expires = within(*shown, token.expires_at);
+  if (!expires) return fail(expires.error());
+  token.expires_at = *expires;
+  token.user = caller.name;
+  if (token.pool.empty()) token.pool = shown->pool;
+  return add_token(turn, token);
+}
+
 Result<void> revoke_token(Turn& turn, const Caller& caller, const std::string& id_or_name) {
-  auto found = find_token(turn.state, caller, id_or_name);
+  auto found = find_token(turn.state, caller, id_or_name, {Object::token, Verb::remove});
   if (!found) return fail(found.error());
   const auto admins =
       std::count_if(turn.state.tokens.begin(), turn.state.tokens.end(), [&](const TokenRecord& token) {
@@ -95,7 +161,7 @@ Result<void> revoke_token(Turn& turn, const Caller& caller, const std::string& i
 
 Result<TokenRecord> rotate_token(Turn& turn, const Caller& caller, const std::string& id_or_name,
                                  const Rotation& rotation) {
-  auto found = find_token(turn.state, caller, id_or_name);
+  auto found = find_token(turn.state, caller, id_or_name, {Object::token, Verb::update});
   if (!found) return fail(found.error());
   if (!found->node.empty())
     return fail(ErrorCode::conflict,
@@ -114,6 +180,20 @@ Result<TokenRecord> rotate_token(Turn& turn, const Caller& caller, const std::st
   token.author = caller.name;
   token.last_used_at.reset();
   token.expires_at = lifetime ? std::optional(turn.now + *lifetime) : std::nullopt;
+  if (caller.role != Role::admin) {
+    const auto shown = shown_token(turn.state, caller);
+    if (!shown) return fail(shown.error());
+    if (lowered(found->role, found->scope) > caller.role)
+      return fail(
+          ErrorCode::denied,
+          fmt::format("token {} allows more than the one of this request, and would be had by it", found->id),
+          "rotate it with itself, or ask an admin");
+    if (!rotation.expires_in && shown->expires_at)
+      token.expires_at = std::min(token.expires_at.value_or(*shown->expires_at), *shown->expires_at);
+    auto expires = within(*shown, token.expires_at);
+    if (!expires) return fail(expires.error());
+    token.expires_at = *expires;
+  }
   drop_token(turn, found->id);
   put_token(turn, token);
   record_event_in(

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "control/catalog.h"
+#include "control/jobs.h"
 
 namespace slipway::control {
 namespace {
@@ -63,6 +64,26 @@ void drop_member(Turn& turn, const Named& key) {
   });
 }
 
+// Those of the user in the workspace, or in all of them.
+std::size_t end_jobs(Turn& turn, const std::string& user, const std::string* workspace, JobsLeft what,
+                     const std::string& reason) {
+  if (what == JobsLeft::keep) return 0;
+  std::size_t ended = 0;
+  for (auto& [id, job] : turn.state.jobs) {
+    if (job.record.submitted_by != user || (workspace && job.record.workspace != *workspace)) continue;
+    if (job.cancelling || is_terminal(job.record.state)) continue;
+    cancel_job(turn, job, reason);
+    ++ended;
+  }
+  return ended;
+}
+
+std::string and_jobs(std::size_t cancelled) {
+  return cancelled == 0 ? ""
+                        : fmt::format(", and {} cancelled",
+                                      cancelled == 1 ? "1 job is" : fmt::format("{} jobs are", cancelled));
+}
+
 // What a user held by name before is the user's, with the most that one of these tokens allowed.
 void adopt_tokens(Turn& turn, const std::string& user) {
   const std::vector<TokenRecord> tokens = turn.state.tokens;
@@ -112,7 +133,7 @@ Result<std::string> choose_workspace(const State& state, const SignIn& request) 
 void end_oldest_logins(Turn& turn, const std::string& user) {
   std::vector<std::pair<TimePoint, std::string>> logins;
   for (const TokenRecord& token : turn.state.tokens)
-    if (token.user == user && token.name == login_name) logins.emplace_back(token.created_at, token.id);
+    if (token.user == user && is_login(token)) logins.emplace_back(token.created_at, token.id);
   std::sort(logins.begin(), logins.end());
   for (std::size_t i = 0; i + logins_max <= logins.size(); ++i) drop_token(turn, logins[i].second);
 }
@@ -171,22 +192,48 @@ Result<UserRecord> add_user(Turn& turn, const Caller& caller, UserRecord user,
   return user;
 }
 
-Result<UserRecord> enable_user(Turn& turn, const Caller& caller, const std::string& name, bool enabled) {
+Result<void> check_user(const State& state, const Caller& caller) {
+  const auto user = state.users.find(caller.name);
+  if (user == state.users.end()) return {};
+  if (user->second.is_disabled)
+    return fail(ErrorCode::denied, fmt::format("user {} is disabled", caller.name), "ask an admin");
+  if (!state.members.contains({caller.workspace, caller.name}))
+    return fail(ErrorCode::denied,
+                fmt::format("{} is no member of workspace {}", caller.name, caller.workspace),
+                "ask an admin");
+  return {};
+}
+
+Result<UserRecord> enable_user(Turn& turn, const Caller& caller, const std::string& name) {
   auto user = find_user(turn.state, name);
   if (!user) return user;
-  if (name == caller.name && !enabled)
-    return fail(ErrorCode::conflict, "you cannot disable yourself", "ask another admin");
-  user->is_disabled = !enabled;
+  user->is_disabled = false;
   user->code.clear();
   user->code_until.reset();
   put_user(turn, *user);
-  if (!enabled) drop_tokens(turn, [&](const TokenRecord& token) { return token.user == name; });
-  record_event_in(turn, caller.workspace, enabled ? "user.enabled" : "user.disabled",
-                  fmt::format("{} {} user {}", caller.name, enabled ? "enabled" : "disabled", name), {}, {});
+  record_event_in(turn, caller.workspace, "user.enabled",
+                  fmt::format("{} enabled user {}", caller.name, name), {}, {});
   return user;
 }
 
-Result<void> remove_user(Turn& turn, const Caller& caller, const std::string& name) {
+Result<UserDisabled> disable_user(Turn& turn, const Caller& caller, const std::string& name, JobsLeft jobs) {
+  auto user = find_user(turn.state, name);
+  if (!user) return fail(user.error());
+  if (name == caller.name)
+    return fail(ErrorCode::conflict, "you cannot disable yourself", "ask another admin");
+  user->is_disabled = true;
+  user->code.clear();
+  user->code_until.reset();
+  put_user(turn, *user);
+  drop_tokens(turn, [&](const TokenRecord& token) { return token.user == name; });
+  const std::size_t ended =
+      end_jobs(turn, name, nullptr, jobs, fmt::format("cancelled: {} disabled user {}", caller.name, name));
+  record_event_in(turn, caller.workspace, "user.disabled",
+                  fmt::format("{} disabled user {}{}", caller.name, name, and_jobs(ended)), {}, {});
+  return UserDisabled{*user, ended};
+}
+
+Result<std::size_t> remove_user(Turn& turn, const Caller& caller, const std::string& name, JobsLeft jobs) {
   if (!turn.state.users.contains(name)) return fail(no_user(name));
   if (name == caller.name)
     return fail(ErrorCode::conflict, "you cannot delete yourself", "ask another admin");
@@ -198,9 +245,11 @@ Result<void> remove_user(Turn& turn, const Caller& caller, const std::string& na
   turn.state.users.erase(name);
   std::erase_if(turn.effects.changes.users, [&](const UserRecord& user) { return user.name == name; });
   turn.effects.changes.users_removed.push_back(name);
+  const std::size_t ended =
+      end_jobs(turn, name, nullptr, jobs, fmt::format("cancelled: {} deleted user {}", caller.name, name));
   record_event_in(turn, caller.workspace, "user.removed",
-                  fmt::format("{} deleted user {}", caller.name, name), {}, {});
-  return {};
+                  fmt::format("{} deleted user {}{}", caller.name, name, and_jobs(ended)), {}, {});
+  return ended;
 }
 
 Result<UserRecord> invite_user(Turn& turn, const Caller& caller, const std::string& name,
@@ -232,17 +281,23 @@ Result<MemberRecord> put_member(Turn& turn, const Caller& caller, const MemberRe
   return member;
 }
 
-Result<void> remove_member(Turn& turn, const Caller& caller, const std::string& workspace,
-                           const std::string& user) {
-  if (auto seen = may_see(caller, workspace); !seen) return seen;
+Result<std::size_t> remove_member(Turn& turn, const Caller& caller, const std::string& workspace,
+                                  const std::string& user, JobsLeft jobs) {
+  if (auto seen = may_see(caller, workspace); !seen) return fail(seen.error());
   if (!turn.state.members.contains({workspace, user}))
     return fail(ErrorCode::not_found, fmt::format("{} is no member of workspace {}", user, workspace),
                 "slipway workspace member list " + workspace);
   drop_member(turn, {workspace, user});
-  record_event_in(turn, workspace, "member.removed",
-                  fmt::format("{} took {} out of workspace {}", caller.name, user, workspace), {}, {});
-  return {};
+  const std::size_t ended =
+      end_jobs(turn, user, &workspace, jobs,
+               fmt::format("cancelled: {} took {} out of workspace {}", caller.name, user, workspace));
+  record_event_in(
+      turn, workspace, "member.removed",
+      fmt::format("{} took {} out of workspace {}{}", caller.name, user, workspace, and_jobs(ended)), {}, {});
+  return ended;
 }
+
+bool is_login(const TokenRecord& token) { return !token.user.empty() && token.name == login_name; }
 
 Result<TokenRecord> for_user(const State& state, TokenRecord token) {
   if (token.role == Role::node) return token;
@@ -306,7 +361,7 @@ Result<TokenRecord> sign_in_provided(Turn& turn, const ProvidedUser& who, SignIn
 Result<void> sign_out(Turn& turn, const std::string& token) {
   const auto found = std::find_if(turn.state.tokens.begin(), turn.state.tokens.end(),
                                   [&](const TokenRecord& one) { return one.id == token; });
-  if (found == turn.state.tokens.end() || found->user.empty() || found->name != login_name)
+  if (found == turn.state.tokens.end() || !is_login(*found))
     return fail(ErrorCode::conflict, "this token is not that of a sign-in",
                 "to make it useless: slipway token revoke TOKEN");
   record_event_in(turn, found->workspace, "user.signed_out",

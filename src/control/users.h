@@ -14,17 +14,31 @@ namespace slipway::control {
 // With `member`, of a workspace from the beginning. Tokens that the user held by name become the user's own.
 Result<UserRecord> add_user(Turn& turn, const Caller& caller, UserRecord user,
                             const std::optional<MemberRecord>& member);
-Result<UserRecord> enable_user(Turn& turn, const Caller& caller, const std::string& name, bool enabled);
-Result<void> remove_user(Turn& turn, const Caller& caller, const std::string& name);
+Result<UserRecord> enable_user(Turn& turn, const Caller& caller, const std::string& name);
+
+// What becomes of the jobs of somebody who leaves and have not ended.
+enum class JobsLeft : std::uint8_t { cancel, keep };
+struct UserDisabled {
+  UserRecord user;
+  std::size_t jobs_cancelled = 0;
+};
+Result<UserDisabled> disable_user(Turn& turn, const Caller& caller, const std::string& name, JobsLeft jobs);
+// How many jobs are cancelled.
+Result<std::size_t> remove_user(Turn& turn, const Caller& caller, const std::string& name, JobsLeft jobs);
+// A request of a user who has left meanwhile is refused.
+Result<void> check_user(const State& state, const Caller& caller);
 // A code to sign in with once, by its hash; the one before it is good no longer.
 Result<UserRecord> invite_user(Turn& turn, const Caller& caller, const std::string& name,
                                const std::string& code_hash, Duration good_for);
 
 // The workspace is there once it has a member.
 Result<MemberRecord> put_member(Turn& turn, const Caller& caller, const MemberRecord& member);
-Result<void> remove_member(Turn& turn, const Caller& caller, const std::string& workspace,
-                           const std::string& user);
+// How many jobs are cancelled: those of the user in this workspace.
+Result<std::size_t> remove_member(Turn& turn, const Caller& caller, const std::string& workspace,
+                                  const std::string& user, JobsLeft jobs);
 
+// Whether it was made by a sign-in.
+bool is_login(const TokenRecord& token);
 // A token that is made for a user has no more than the user.
 Result<TokenRecord> for_user(const State& state, TokenRecord token);
 
@@ -39,7 +53,8 @@ struct SignIn {
 };
 Result<TokenRecord> sign_in(Turn& turn, SignIn request);
 // Somebody whom the provider of OpenID Connect named. A user comes into being at the first sign-in; where
-// groups decide who the members of a workspace are, the memberships follow them at each.
+// groups decide who the members of a workspace are, the memberships follow them at each. Jobs of a membership
+// that a group took away continue: a provider that says too little for a day ends no training of a week.
 struct ProvidedUser {
   std::string name;
   std::string subject;

@@ -72,14 +72,51 @@ TEST_F(Users, DisablingRevokesInTheSameTurn) {
   add("ana");
   add("ben");
   const std::string of_ana = give("ana").id, of_ben = give("ben").id;
-  ASSERT_TRUE(enable_user(turn, admin, "ana", false));
+  ASSERT_TRUE(disable_user(turn, admin, "ana", JobsLeft::cancel));
   EXPECT_EQ(cut(), std::vector<std::string>{of_ana});
   EXPECT_FALSE(token(of_ana));
   EXPECT_TRUE(token(of_ben));
   EXPECT_FALSE(add_token(turn, {.id = "x", .name = "ana", .hash = "x"}));
   EXPECT_FALSE(invite_user(turn, admin, "ana", "hash", 1h));
-  ASSERT_TRUE(enable_user(turn, admin, "ana", true));
+  ASSERT_TRUE(enable_user(turn, admin, "ana"));
   give("ana");
+}
+
+TEST_F(Users, WhoLeavesHasTheirJobsCancelled) {
+  pool();
+  join("n1");
+  const Caller ana{"ana", "default", Role::member}, ben{"ben", "default", Role::member};
+  const auto submit_as = [&](const Caller& caller) {
+    JobSpec spec;
+    spec.pool = "lab";
+    spec.tasks = {{.name = "main", .command = {"true"}}};
+    const auto made = on_submit(turn, caller, spec, "");
+    EXPECT_TRUE(made) << made.error().what;
+    submitted[made->job.id] = effects.changes.jobs_new.back().spec;
+    return made->job.id;
+  };
+  const auto state_of = [&](JobId id) { return state.jobs.at(id).record.state; };
+  add("ana");
+  add("ben");
+  const JobId runs = submit_as(ana);
+  finish();
+  ASSERT_TRUE(attempt(runs));
+  const JobId waits = submit_as(ana), of_ben = submit_as(ben);
+  const auto kept = disable_user(turn, admin, "ana", JobsLeft::keep);
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->jobs_cancelled, 0u);
+  EXPECT_EQ(state_of(waits), JobState::queued);
+  EXPECT_EQ(on_submit(turn, ana, {}, "").error().code, ErrorCode::denied) << "a request that was under way";
+  const auto done = disable_user(turn, admin, "ana", JobsLeft::cancel);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->jobs_cancelled, 2u);
+  EXPECT_EQ(state_of(runs), JobState::stopping);
+  EXPECT_EQ(state_of(waits), JobState::cancelled);
+  EXPECT_EQ(state.jobs.at(waits).record.reason, "cancelled: root disabled user ana");
+  EXPECT_EQ(state_of(of_ben), JobState::queued);
+  EXPECT_EQ(remove_member(turn, admin, "default", "ben", JobsLeft::cancel).value_or(0), 1u);
+  EXPECT_EQ(state_of(of_ben), JobState::cancelled);
+  EXPECT_EQ(on_submit(turn, ben, {}, "").error().code, ErrorCode::denied);
 }
 
 TEST_F(Users, LeavingAWorkspaceRevokesTheTokensForIt) {
@@ -87,7 +124,7 @@ TEST_F(Users, LeavingAWorkspaceRevokesTheTokensForIt) {
   ASSERT_TRUE(put_member(turn, admin, {"ml", "ana", Role::admin}));
   const std::string here = give("ana").id;
   const std::string there = give("ana", {.workspace = "ml"}).id;
-  ASSERT_TRUE(remove_member(turn, admin, "ml", "ana"));
+  ASSERT_TRUE(remove_member(turn, admin, "ml", "ana", JobsLeft::cancel));
   EXPECT_EQ(cut(), std::vector<std::string>{there});
   EXPECT_TRUE(token(here));
 }
@@ -96,7 +133,7 @@ TEST_F(Users, AnAdminOfAWorkspaceSeesNoOther) {
   add("ana", "ml");
   const Caller other{"eve", "other", Role::admin};
   EXPECT_EQ(put_member(turn, other, {"ml", "ana", Role::viewer}).error().code, ErrorCode::not_found);
-  EXPECT_EQ(remove_member(turn, other, "ml", "ana").error().code, ErrorCode::not_found);
+  EXPECT_EQ(remove_member(turn, other, "ml", "ana", JobsLeft::cancel).error().code, ErrorCode::not_found);
   EXPECT_TRUE(put_member(turn, other, {"other", "ana", Role::viewer}));
 }
 
@@ -167,6 +204,95 @@ TEST_F(Users, ARotatedTokenIsGoodForAsLongAsItWas) {
       << "the service reads it from a file";
   const Caller other{"eve", "other", Role::admin};
   EXPECT_EQ(rotate_token(turn, other, "fresh", {}).error().code, ErrorCode::not_found);
+}
+
+struct OwnTokens : Users {
+  TokenRecord shown;
+  Caller ana;
+
+  OwnTokens() {
+    add("ana", "ml");
+    add("ben", "ml");
+    shown = give("ana", {.workspace = "ml", .expires_at = turn.now + 12h});
+    ana = {"ana", "ml", Role::member, {}, shown.id};
+  }
+  Result<TokenRecord> make(TokenRecord token) {
+    token.id = "token_" + std::to_string(state.tokens.size());
+    token.hash = token.id;
+    if (token.workspace == "default") token.workspace = "ml";
+    return add_own_token(turn, ana, token);
+  }
+};
+
+TEST_F(OwnTokens, AllowNoMoreThanTheOneThatWasShown) {
+  struct Row {
+    const char* rule;
+    TokenRecord asked;
+    const char* refused;  // or null
+  };
+  const Row rows[] = {
+      {"as it is", {.name = "ci"}, nullptr},
+      {"less", {.name = "ci", .role = Role::viewer}, nullptr},
+      {"of one pool", {.name = "ci", .pool = "lab"}, nullptr},
+      {"an admin's", {.name = "ci", .role = Role::admin}, "makes no token with the role admin"},
+      {"a node's", {.name = "ci", .role = Role::node}, "makes no token with the role node"},
+      {"elsewhere", {.name = "ci", .workspace = "other"}, "makes no token for workspace other"},
+      {"somebody else's", {.name = "ci", .user = "ben"}, "makes no token for ben"},
+      {"longer", {.name = "ci", .expires_at = turn.now + 13h}, "is good until"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.rule);
+    const auto made = make(row.asked);
+    ASSERT_EQ(made.has_value(), row.refused == nullptr) << (made ? "it is made" : made.error().what);
+    if (!made) {
+      EXPECT_NE(made.error().what.find(row.refused), std::string::npos) << made.error().what;
+      continue;
+    }
+    EXPECT_EQ(made->user, "ana");
+    EXPECT_EQ(made->expires_at, shown.expires_at);
+    EXPECT_LE(lowered(made->role, made->scope), Role::member);
+  }
+  ASSERT_TRUE(put_member(turn, admin, {"ml", "ana", Role::admin}));
+  for (const TokenRecord& token : state.tokens) {
+    if (token.name != "ci") continue;
+    EXPECT_LE(lowered(token.role, token.scope), Role::member) << "it became an admin's";
+  }
+}
+
+TEST_F(OwnTokens, AreOfUsersThatTheServiceKnowsAndOfTokensThatAreThere) {
+  const TokenRecord bare = give("eve", {.workspace = "ml"});
+  ana = {"eve", "ml", Role::member, {}, bare.id};
+  EXPECT_NE(make({.name = "ci"}).error().what.find("knows no user eve"), std::string::npos);
+  ana = {"ana", "ml", Role::member, {}, shown.id};
+  drop_token(turn, shown.id);
+  EXPECT_EQ(make({.name = "ci"}).error().code, ErrorCode::denied)
+      << "by a token that is revoked in this turn";
+}
+
+TEST_F(OwnTokens, AreAtMostAHundred) {
+  Result<TokenRecord> made = make({.name = "ci"});
+  for (int i = 0; i < 200 && made; ++i) made = make({.name = "ci"});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::conflict);
+  EXPECT_LE(state.tokens.size(), 101u);
+}
+
+TEST_F(OwnTokens, AreChangedByTheirUser) {
+  const std::string mine = make({.name = "ci"})->id;
+  const std::string other = give("ben", {.workspace = "ml"}).id;
+  EXPECT_EQ(revoke_token(turn, ana, other).error().code, ErrorCode::denied);
+  EXPECT_EQ(revoke_token(turn, ana, "ben").error().code, ErrorCode::not_found) << "its name is shown";
+  EXPECT_EQ(rotate_token(turn, ana, other, {.id = "x", .hash = "x"}).error().code, ErrorCode::denied);
+  EXPECT_FALSE(rotate_token(turn, ana, mine, {.id = "x", .hash = "x", .expires_in = 13h}));
+  const auto rotated = rotate_token(turn, ana, "ci", {.id = "new", .hash = "new"});
+  ASSERT_TRUE(rotated) << rotated.error().what;
+  EXPECT_EQ(rotated->expires_at, shown.expires_at);
+  ASSERT_TRUE(put_member(turn, admin, {"ml", "ana", Role::admin}));
+  const std::string wide = give("ana", {.workspace = "ml", .role = Role::admin}).id;
+  EXPECT_EQ(rotate_token(turn, ana, wide, {.id = "y", .hash = "y"}).error().code, ErrorCode::denied)
+      << "the secret of one that allows more";
+  ASSERT_TRUE(revoke_token(turn, ana, "new"));
+  EXPECT_FALSE(token("new"));
 }
 
 TEST_F(Users, ATokenForOnePoolSubmitsThereOnly) {

@@ -102,10 +102,10 @@ inline constexpr AccessRule access_rules[] = {
     {Object::workspace, Verb::read, Least::viewer},
     {Object::workspace, Verb::update, Least::admin},
 
-    {Object::token, Verb::read, Least::admin},
-    {Object::token, Verb::create, Least::admin},
-    {Object::token, Verb::update, Least::admin},
-    {Object::token, Verb::remove, Least::admin},
+    {Object::token, Verb::read, Least::viewer},    // their own; admins those of others, too
+    {Object::token, Verb::create, Least::member},  // likewise
+    {Object::token, Verb::update, Least::owner},
+    {Object::token, Verb::remove, Least::owner},
 
     {Object::quota, Verb::read, Least::viewer},
     {Object::quota, Verb::create, Least::service_admin},  // that of a workspace as a whole

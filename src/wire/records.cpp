@@ -227,7 +227,7 @@ Result<TokenRequest> parse_token_request(std::string_view json) {
   FieldReader reader(*root, "the request", "");
   TokenRequest request;
   request.name = reader.text("name");
-  request.workspace = reader.text("workspace", "default");
+  request.workspace = reader.text("workspace");
   const std::string role = reader.text("role", "member");
   if (const auto parsed = parse_role(role))
     request.role = *parsed;

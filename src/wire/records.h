@@ -38,7 +38,7 @@ Result<PoolRequest> parse_pool_request(std::string_view json);
 struct TokenRequest {
   std::string name;
   Role role = Role::member;
-  std::string workspace;
+  std::string workspace;              // empty: that of who asks
   std::optional<std::uint32_t> uses;  // of a node token: how many machines it lets in
   TokenScope scope = TokenScope::admin;
   std::string pool;

@@ -29,15 +29,17 @@ Duration read_login_time(FieldReader& reader, const Value& root) {
 
 }  // namespace
 
-std::string format(const UserRecord& user) {
-  return dump({{"name", user.name},
-               {"service", user.is_service},
-               {"disabled", user.is_disabled},
-               {"has_password", !user.password.empty()},
-               {"invited_until", user.code_until ? Json(format_time(*user.code_until)) : Json()},
-               {"author", user.author},
-               {"provided", !user.subject.empty()},
-               {"created_at", format_time(user.created_at)}});
+std::string format(const UserRecord& user, std::optional<std::size_t> jobs_cancelled) {
+  Json json{{"name", user.name},
+            {"service", user.is_service},
+            {"disabled", user.is_disabled},
+            {"has_password", !user.password.empty()},
+            {"invited_until", user.code_until ? Json(format_time(*user.code_until)) : Json()},
+            {"author", user.author},
+            {"provided", !user.subject.empty()},
+            {"created_at", format_time(user.created_at)}};
+  if (jobs_cancelled) json["jobs_cancelled"] = *jobs_cancelled;
+  return dump(json);
 }
 
 std::string format(const MemberRecord& member) {

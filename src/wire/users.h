@@ -10,7 +10,8 @@
 
 namespace slipway::wire {
 
-std::string format(const UserRecord& user);  // without password and code
+// Without password and code; of one who was disabled just now, with the number of jobs that were cancelled.
+std::string format(const UserRecord& user, std::optional<std::size_t> jobs_cancelled = {});
 std::string format(const MemberRecord& member);
 
 struct UserRequest {

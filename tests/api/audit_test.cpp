@@ -72,8 +72,8 @@ TEST(Audit, WhatWasDenied) {
   std::string line = audit.only_line();
   EXPECT_HAS(line, R"("user":"viewer")");
   EXPECT_HAS(line, R"("decision":"denied","status":403)");
-  EXPECT_EQ(service.ask("GET", "/v1/tokens", "", "member").status, 403);
-  EXPECT_HAS(audit.only_line(), R"("object":"token","verb":"read","decision":"denied")");
+  EXPECT_EQ(service.ask("GET", "/v1/users", "", "member").status, 403);
+  EXPECT_HAS(audit.only_line(), R"("object":"user","verb":"read","decision":"denied")");
   EXPECT_EQ(service.ask("POST", "/v1/jobs", job_body("j"), "nobody-knows-this").status, 401);
   EXPECT_HAS(audit.only_line(), R"("decision":"denied","status":401)");
   // Where the thing was found, its owner decides.

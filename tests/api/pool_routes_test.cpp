@@ -83,7 +83,7 @@ TEST(ServiceRoutes, ReadsAndWrites) {
       {"events", "GET", "/v1/events", "", "viewer", 200, "items.0.kind", "pool.created"},
       {"events of no job", "GET", "/v1/events?job=x", "", "viewer", 404},
       {"events after no number", "GET", "/v1/events?after=x", "", "viewer", 400},
-      {"a member may not list tokens", "GET", "/v1/tokens", "", "member", 403},
+      {"a member may not list users", "GET", "/v1/users", "", "member", 403},
       {"a token", "POST", "/v1/tokens", R"({"name":"t","role":"viewer"})", "admin", 201, "name", "t"},
       {"no token for elsewhere", "POST", "/v1/tokens",
        R"({"name":"t","role":"viewer","workspace":"default"})", "other", 403},

@@ -39,6 +39,34 @@ TEST(Users, SignInWithAPasswordAndOutAgain) {
   EXPECT_EQ(service.ask("DELETE", "/v1/login", {}, "member").status, 409) << "a token of no sign-in";
 }
 
+TEST(Users, MembersMakeTokensOfTheirOwnAndSeeNoOthers) {
+  Service service;
+  add_ana(service);
+  const Answer login = sign_in(service, "correct horse");
+  const std::string secret = login.at("token");
+  const Answer made = service.ask("POST", "/v1/tokens", R"({"name":"ci","scope":"submit"})", secret);
+  ASSERT_EQ(made.status, 201) << made.body;
+  EXPECT_EQ(made.at("user"), "ana");
+  EXPECT_EQ(made.at("workspace"), "default");
+  EXPECT_EQ(made.at("expires_at"), login.at("expires_at"));
+  const std::string ci = made.at("token");
+  EXPECT_EQ(service.ask("POST", "/v1/jobs", job_body("mine"), ci).at("submitted_by"), "ana");
+  EXPECT_EQ(service.ask("POST", "/v1/tokens", R"({"name":"x","role":"admin"})", secret).status, 403);
+  EXPECT_EQ(service.ask("POST", "/v1/tokens", R"({"name":"x"})", "member").status, 403) << "of no user";
+  const Answer listed = service.get("/v1/tokens", ci);
+  ASSERT_GE(listed.size("items"), 2u) << listed.body;
+  for (std::size_t i = 0; i < listed.size("items"); ++i)
+    EXPECT_EQ(listed.at(fmt::format("items.{}.user", i)), "ana") << listed.body;
+  const Answer narrow = service.ask("POST", "/v1/tokens", R"({"name":"look","scope":"read"})", secret);
+  EXPECT_EQ(service.ask("POST", "/v1/tokens", R"({"name":"x"})", narrow.at("token")).status, 403);
+  EXPECT_EQ(service.ask("DELETE", "/v1/tokens/token_member", {}, secret).status, 403);
+  const Answer rotated = service.ask("POST", "/v1/tokens/ci/rotate", "{}", secret);
+  ASSERT_EQ(rotated.status, 201) << rotated.body;
+  EXPECT_EQ(service.get("/v1/jobs", ci).status, 401);
+  EXPECT_EQ(service.ask("DELETE", "/v1/tokens/ci", {}, secret).status, 204);
+  EXPECT_EQ(service.get("/v1/jobs", rotated.at("token")).status, 401);
+}
+
 TEST(Users, MembersOfAnotherWorkspaceAreNotThere) {
   Service service;
   add_ana(service);

@@ -59,7 +59,7 @@ class Tokens(SharedServiceCase):
             ("POST", "/v1/jobs", job(shell("a", "true"))), ("POST", "/v1/pools", {"name": "x", "nodes": 0}),
             ("PATCH", "/v1/pools/lab", {"nodes": 1}), ("DELETE", "/v1/pools/lab", None),
             ("POST", "/v1/nodes/lab-1/drain", None), ("POST", "/v1/service/stop", {}),
-            ("POST", "/v1/tokens", {"name": "x", "role": "admin"}), ("GET", "/v1/tokens", None),
+            ("POST", "/v1/tokens", {"name": "x", "role": "admin"}), ("DELETE", "/v1/tokens/token_x", None),
             ("GET", "/v1/nodes/connect", None), ("PUT", "/v1/blobs/" + "0" * 64, "x"),
         ]:
             with self.subTest(route=f"{method} {path}"):
@@ -74,8 +74,9 @@ class Tokens(SharedServiceCase):
         self.assertEqual(answer.json["submitted_by"], "ana")
         self.assertEqual(self.s.wait_for(answer.json["id"])["state"], "succeeded")
         for method, path, body in [
-            ("POST", "/v1/service/stop", {}), ("GET", "/v1/tokens", None),
-            ("POST", "/v1/tokens", {"name": "x", "role": "viewer"}), ("DELETE", "/v1/tokens/token_x", None),
+            ("POST", "/v1/service/stop", {}), ("GET", "/v1/users", None),
+            ("POST", "/v1/tokens", {"name": "x", "role": "viewer"}),  # of no user
+            ("POST", "/v1/users", {"name": "x"}),
         ]:
             self.assertEqual(self.s.ask(method, path, body=body, token=token).status, 403, path)
 

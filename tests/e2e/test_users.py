@@ -36,6 +36,13 @@ class Users(SlipwayCase):
         self.assertEqual(mine["submitted_by"], "ana")
         self.assertNotEqual(self.ana("user", "list").code, 0)
 
+        own = self.ana("token", "create", "ci", "--scope", "submit", "-o", "quiet")
+        self.assertEqual(own.code, 0, own)
+        self.s.ok("run", "--token-file", self.s.write("ci", own.out), "--", "true")
+        self.assertEqual(self.ana("token", "create", "more", "--role", "admin").code, 1)
+        self.assertIn("ci", self.ana("token", "list").out)
+        self.assertEqual(self.ana("token", "revoke", "ci", "--yes").code, 0)
+
         self.assertEqual(self.ana("logout").code, 0)
         self.assertEqual(os.listdir(self.outside + "/logins"), [])
         self.assertNotEqual(self.ana("job", "list").code, 0)
@@ -44,7 +51,11 @@ class Users(SlipwayCase):
         (file,) = os.listdir(self.outside + "/logins")
         watch = self.s.spawn("events", "-f", "--token-file", f"{self.outside}/logins/{file}")
         self.assertTrue(read_line(watch))  # it sees what was
-        self.s.ok("user", "disable", "ana")
+        with open(f"{self.outside}/logins/{file}") as kept:
+            waiting = self.s.submit(job(shell("a", "sleep 1000")), token=kept.read().strip())
+        self.assertIn("1 job is cancelled", self.s.ok("user", "disable", "ana").err)
+        ended = self.s.wait_for(waiting)
+        self.assertEqual((ended["state"], ended["reason"]), ("cancelled", "cancelled: admin disabled user ana"))
         watch.wait(timeout=30)  # its stream was cut, and it is not let in again
         refused = self.ana("job", "list")
         self.assertEqual(refused.code, 1)

@@ -106,7 +106,7 @@ void add_token(CommandTree& tree, Context& context) {
   Command token = tree.add("token", "Tokens of users and nodes", "slipway token list");
   auto options = std::make_shared<CreateOptions>();
   token.verb("create", "Create a token and print it once", "slipway token create ana --role member")
-      .argument("NAME", options->name, "the user or node that uses it")
+      .argument("NAME", options->name, "the user or node that uses it; of a member's own: what it is for")
       .word("--role ROLE", options->role, {"admin", "member", "viewer", "node"},
             "admin, member (default), viewer, or node (a machine that joins)")
       .number("--uses N", options->uses, "how many machines a node token lets in (default 1)")
@@ -115,14 +115,16 @@ void add_token(CommandTree& tree, Context& context) {
             "(all)")
       .text("--pool POOL", options->pool, "only for the jobs of this pool")
       .text("--user USER", options->user, "whose it is (default: the user called NAME, if there is one)")
-      .text("--workspace NAME", options->workspace, "where it is good (default: default)")
-      .duration("--expires TIME", options->expires,
-                "until when it is good, like 12h or 30d (default: for ever)")
+      .text("--workspace NAME", options->workspace, "where it is good (default: your own)")
+      .duration(
+          "--expires TIME", options->expires,
+          "until when it is good, like 12h or 30d (default: for ever, or as long as the token that a member "
+          "makes it with)")
       .text("--to FILE", options->to, "write it there, readable by you alone, instead of printing it")
       .runs([&context, options] { return create(context, *options); });
-  token.verb("list", "List the tokens", "slipway token list").lists().runs([&context] {
-    return list(context);
-  });
+  token.verb("list", "List the tokens; who is no admin sees their own", "slipway token list")
+      .lists()
+      .runs([&context] { return list(context); });
   auto rotation = std::make_shared<RotateOptions>();
   token.verb("rotate", "Make a token anew: the old secret is useless at once", "slipway token rotate ana")
       .argument("TOKEN", rotation->token, "its id, or its name where only one has it")

@@ -46,19 +46,49 @@ Outcome<int> add(Context& context, const AddOptions& options) {
   return print(context, *user, options.name, std::string());
 }
 
-Outcome<int> change(Context& context, const std::string& user, const char* what) {
-  const Outcome<Value> changed = context.service().send("POST", resource({"users", user, what}), {});
+Outcome<int> enable(Context& context, const std::string& user) {
+  const Outcome<Value> changed = context.service().send("POST", resource({"users", user, "enable"}), {});
   if (!changed) return give_up(changed);
-  context.say(fmt::format("user {} is {}d", user, what));
+  context.say(fmt::format("user {} is enabled", user));
   return ExitCode::done;
 }
 
-Outcome<int> remove(Context& context, const std::string& user, bool yes) {
-  const Outcome<void> agreed = confirm(fmt::format("Delete user {} and the tokens of {}?", user, user), yes);
+// Somebody who leaves, and the jobs.
+struct LeaveOptions {
+  std::string user;
+  bool keep_jobs = false;
+  bool yes = false;
+};
+
+std::string leaving(const std::string& target, const LeaveOptions& options) {
+  return with_query(target, {{"keep_jobs", options.keep_jobs ? "true" : ""}});
+}
+std::string jobs_too(const LeaveOptions& options) {
+  return options.keep_jobs ? "" : ", and cancel the jobs that have not ended";
+}
+std::string and_jobs(const Value& answer) {
+  const auto jobs = static_cast<std::uint64_t>(answer.number_at("jobs_cancelled").value_or(0));
+  return jobs == 0 ? ""
+                   : fmt::format("; {} cancelled", jobs == 1 ? "1 job is" : fmt::format("{} jobs are", jobs));
+}
+
+Outcome<int> disable(Context& context, const LeaveOptions& options) {
+  const Outcome<Value> changed =
+      context.service().send("POST", leaving(resource({"users", options.user, "disable"}), options), {});
+  if (!changed) return give_up(changed);
+  context.say(fmt::format("user {} is disabled{}", options.user, and_jobs(*changed)));
+  return ExitCode::done;
+}
+
+Outcome<int> remove(Context& context, const LeaveOptions& options) {
+  const Outcome<void> agreed = confirm(
+      fmt::format("Delete user {} and the tokens of {}{}?", options.user, options.user, jobs_too(options)),
+      options.yes);
   if (!agreed) return give_up(agreed);
-  const Outcome<Value> removed = context.service().send("DELETE", resource({"users", user}), {});
+  const Outcome<Value> removed =
+      context.service().send("DELETE", leaving(resource({"users", options.user}), options), {});
   if (!removed) return give_up(removed);
-  context.say(fmt::format("user {} is deleted", user));
+  context.say(fmt::format("user {} is deleted{}", options.user, and_jobs(*removed)));
   return ExitCode::done;
 }
 
@@ -73,11 +103,9 @@ ListColumn user_state_column() {
           }};
 }
 
-struct MemberOptions {
+struct MemberOptions : LeaveOptions {
   std::string workspace;
-  std::string user;
   std::string role = "member";
-  bool yes = false;
 };
 
 Outcome<int> put_member(Context& context, const MemberOptions& options) {
@@ -90,17 +118,19 @@ Outcome<int> put_member(Context& context, const MemberOptions& options) {
 }
 
 Outcome<int> remove_member(Context& context, const MemberOptions& options) {
-  const Outcome<void> agreed =
-      confirm(fmt::format("Remove {} from workspace {}? The tokens for it are revoked", options.user,
-                          options.workspace),
-              options.yes);
+  const Outcome<void> agreed = confirm(fmt::format("Remove {} from workspace {}, revoke the tokens for it{}?",
+                                                   options.user, options.workspace, jobs_too(options)),
+                                       options.yes);
   if (!agreed) return give_up(agreed);
   const Outcome<Value> removed = context.service().send(
-      "DELETE", resource({"workspaces", options.workspace, "members", options.user}), {});
+      "DELETE", leaving(resource({"workspaces", options.workspace, "members", options.user}), options), {});
   if (!removed) return give_up(removed);
-  context.say(fmt::format("{} is no member of workspace {} any more", options.user, options.workspace));
+  context.say(fmt::format("{} is no member of workspace {} any more{}", options.user, options.workspace,
+                          and_jobs(*removed)));
   return ExitCode::done;
 }
+
+constexpr const char* keep_jobs_help = "let jobs of the user that wait or run continue";
 
 void add_members(Command& workspace, Context& context) {
   Command member =
@@ -123,11 +153,12 @@ void add_members(Command& workspace, Context& context) {
       .word("--role ROLE", options->role, {"admin", "member", "viewer"}, "admin, member (default) or viewer")
       .runs([&context, options] { return put_member(context, *options); });
   member
-      .verb("remove", "Take a user out; the user's tokens for it are revoked",
+      .verb("remove", "Take a user out: tokens for it are revoked, and jobs in it cancelled",
             "slipway workspace member remove ml ana")
       .alias("delete")
       .argument("WORKSPACE", options->workspace, "the workspace")
       .argument("USER", options->user, "the user")
+      .flag("--keep-jobs", options->keep_jobs, keep_jobs_help)
       .flag("-y,--yes", options->yes, "do not ask")
       .runs([&context, options] { return remove_member(context, *options); });
 }
@@ -155,20 +186,23 @@ void add_user(CommandTree& tree, Context& context) {
                                 .empty = "there are no users: tokens say who holds them"});
   });
   auto name = std::make_shared<std::string>();
-  auto yes = std::make_shared<bool>(false);
   user.verb("invite", "Print a code with which a user signs in once", "slipway user invite ana")
       .argument("NAME", *name, "the user")
       .runs([&context, name] { return invite(context, *name); });
-  user.verb("disable", "Revoke the tokens of a user and give no more", "slipway user disable ana")
-      .argument("NAME", *name, "the user")
-      .runs([&context, name] { return change(context, *name, "disable"); });
+  auto leaving = std::make_shared<LeaveOptions>();
+  user.verb("disable", "Revoke the tokens of a user, give no more, and cancel jobs of the user",
+            "slipway user disable ana")
+      .argument("NAME", leaving->user, "the user")
+      .flag("--keep-jobs", leaving->keep_jobs, keep_jobs_help)
+      .runs([&context, leaving] { return disable(context, *leaving); });
   user.verb("enable", "Let a disabled user sign in again", "slipway user enable ana")
       .argument("NAME", *name, "the user")
-      .runs([&context, name] { return change(context, *name, "enable"); });
-  user.verb("delete", "Delete a user", "slipway user delete ana --yes")
-      .argument("NAME", *name, "the user")
-      .flag("-y,--yes", *yes, "do not ask")
-      .runs([&context, name, yes] { return remove(context, *name, *yes); });
+      .runs([&context, name] { return enable(context, *name); });
+  user.verb("delete", "Delete a user, and cancel jobs of the user", "slipway user delete ana --yes")
+      .argument("NAME", leaving->user, "the user")
+      .flag("--keep-jobs", leaving->keep_jobs, keep_jobs_help)
+      .flag("-y,--yes", leaving->yes, "do not ask")
+      .runs([&context, leaving] { return remove(context, *leaving); });
 }
 
 void add_workspace(CommandTree& tree, Context& context) {
