@@ -4,6 +4,7 @@
 
 #include "agent/agent_fixture.h"
 #include "base/sha256.h"
+#include "wire/snapshot.h"
 
 namespace slipway::agent {
 namespace {

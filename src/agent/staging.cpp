@@ -13,7 +13,7 @@
 
 #include "base/random.h"
 #include "base/sha256.h"
-#include "wire/protocol.h"
+#include "wire/snapshot.h"
 
 namespace slipway::agent {
 namespace {

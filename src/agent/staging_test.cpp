@@ -7,7 +7,7 @@
 
 #include "base/sha256.h"
 #include "keeper/keeper_fixture.h"
-#include "wire/protocol.h"
+#include "wire/snapshot.h"
 
 namespace slipway::agent {
 namespace {

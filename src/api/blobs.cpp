@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/sha256.h"
-#include "wire/protocol.h"
+#include "wire/snapshot.h"
 
 namespace slipway::api {
 namespace fs = std::filesystem;

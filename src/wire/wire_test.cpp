@@ -6,6 +6,7 @@
 #include "wire/job_file.h"
 #include "wire/protocol.h"
 #include "wire/records.h"
+#include "wire/snapshot.h"
 #include "wire/utf8.h"
 #include "wire/yaml_text.h"
 

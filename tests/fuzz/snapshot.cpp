@@ -3,7 +3,7 @@
 
 #include "base/sha256.h"
 #include "target.h"
-#include "wire/protocol.h"
+#include "wire/snapshot.h"
 
 using namespace slipway;
 

@@ -8,8 +8,8 @@
 #include "base/sha256.h"
 #include "cli/client/snapshot.h"
 #include "cli/output/progress.h"
-#include "wire/protocol.h"
 #include "wire/records.h"
+#include "wire/snapshot.h"
 
 namespace slipway::cli {
 namespace {
