@@ -94,21 +94,31 @@ std::shared_ptr<net::Exchange> Api::audited(std::shared_ptr<net::Exchange> excha
 // thing (POST /v1/jobs/{job}/cancel) at that of the thing.
 void Api::read_before(const Call& call, const Admission& admission, std::function<void(std::string)> then) {
   const net::Request& request = call.request();
-  if (admission.compat || request.method == "GET" || admission.access->verb() == Verb::read ||
-      admission.access->object() == Object::data)
-    return then({});
-  std::string path = request.path;
-  Router::Match match = router_.find("GET", path);
-  if (!match.route && request.method == "POST" && admission.access->verb() != Verb::create) {
-    path = path.substr(0, path.rfind('/'));
-    match = router_.find("GET", path);
-  }
-  const bool is_list = path == "/v1/jobs" || path == "/v1/pools" || path == "/v1/tokens";
-  if (!match.route || is_list || !match.route->access.allows(call.caller.role, call.caller.workspace))
+  const Access& access = *admission.access;
+  const bool is_new = request.path == "/v1/jobs" || request.path == "/v1/pools" ||
+                      request.path == "/v1/tokens" ||
+                      (admission.compat && access.object() == Object::job && access.verb() == Verb::create);
+  if (is_new || request.method == "GET" || access.verb() == Verb::read || access.object() == Object::data)
     return then({});
   net::Request read;
   read.method = "GET";
-  read.target = read.path = path;
+  read.path = request.path;
+  const bool is_action = request.method == "POST" && access.verb() != Verb::create;
+  const std::string above = request.path.substr(0, request.path.rfind('/'));
+  if (admission.compat) {
+    if (is_action) read.path = above;
+    read.query = request.query;  // with the version of the API
+    read.headers = request.headers;
+    if (!admission.compat->access(read).allows(call.caller.role, call.caller.workspace)) return then({});
+    read.target = read.path;
+    Call inner(loop_, make_inner(std::move(read), std::move(then)));
+    inner.caller = call.caller;
+    return admission.compat->handle(inner);
+  }
+  Router::Match match = router_.find("GET", read.path);
+  if (!match.route && is_action) match = router_.find("GET", read.path = above);
+  if (!match.route || !match.route->access.allows(call.caller.role, call.caller.workspace)) return then({});
+  read.target = read.path;
   Call inner(loop_, make_inner(std::move(read), std::move(then)));
   inner.caller = call.caller;
   inner.parts = std::make_shared<const std::map<std::string, std::string>>(std::move(match.parts));

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t queue_max = 50'000;
 constexpr auto retry_every = 100ms;         // while the file cannot be written
+constexpr auto gathers_for = 5ms;           // after each write: so long what comes waits for more
+constexpr std::size_t text_kept = 1 << 20;  // of memory, between two writes
 constexpr std::size_t line_max = 64 << 10;  // two values of 8 KiB, escaped, and the rest
 
 struct Tail {
@@ -67,11 +69,13 @@ AuditLog::~AuditLog() {
 }
 
 void AuditLog::add(wire::AuditEntry entry) {
+  bool is_first = false;  // or the thread knows already that something is there
   {
     const std::lock_guard lock(mutex_);
+    is_first = queue_.empty();
     queue_.push_back(std::move(entry));
   }
-  changed_.notify_all();
+  if (is_first) changed_.notify_all();
 }
 
 std::string AuditLog::problem() const {
@@ -82,7 +86,10 @@ std::string AuditLog::problem() const {
 
 void AuditLog::flush() {
   std::unique_lock lock(mutex_);
+  ++flushing_;
+  changed_.notify_all();
   changed_.wait(lock, [&] { return queue_.empty() && !is_writing_; });
+  --flushing_;
 }
 
 void AuditLog::run() {
@@ -115,22 +122,24 @@ void AuditLog::run() {
     }
     is_writing_ = false;
     changed_.notify_all();
+    if (!entries.empty()) changed_.wait_for(lock, gathers_for, [&] { return stop_ || flushing_ > 0; });
   }
   ::fdatasync(file_.get());
 }
 
-bool AuditLog::write(const std::deque<wire::AuditEntry>& entries) {
+bool AuditLog::write(std::deque<wire::AuditEntry>& entries) {
   struct stat before {};
   const bool is_known = ::fstat(file_.get(), &before) == 0;
   const wire::AuditChain chain = chain_;
-  std::string text;
-  for (const wire::AuditEntry& entry : entries) {
-    wire::AuditEntry shown = entry;
-    shown.before = wire::audited(entry.before);
-    shown.after = wire::audited(entry.after);
-    text += chain_.append(shown);
+  text_.clear();
+  for (wire::AuditEntry& entry : entries) {
+    // Also where it is tried again: what was taken out of it is not there any more.
+    if (!entry.before.empty()) entry.before = wire::audited(entry.before);
+    if (!entry.after.empty()) entry.after = wire::audited(entry.after);
+    chain_.append(entry, text_);
   }
-  const auto written = write_all(file_.get(), text, name_);
+  const auto written = write_all(file_.get(), text_, name_);
+  if (text_.capacity() > text_kept) text_ = {};
   if (!written) {  // nothing of it, then, until it can be written again
     chain_ = chain;
     if (!is_known || ::ftruncate(file_.get(), before.st_size) != 0)

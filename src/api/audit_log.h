@@ -2,8 +2,9 @@
 // What was asked for, by whom, and whether it was allowed: a file that is only added to, one JSON line for
 // each request that changes something or was denied (wire/audit.h).
 //
-// Written on a thread of its own, in batches; a line is in the file a moment after its answer, and on the
-// disk within a second. Requests that change something are refused while it cannot be written.
+// Written on a thread of its own; a line is in the file a moment after its answer, and on the disk within a
+// second. What comes within milliseconds is one write: waking the thread costs more than a line. Requests
+// that change something are refused while it cannot be written.
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -33,16 +34,18 @@ class AuditLog {
  private:
   AuditLog(std::string name, Fd file, wire::AuditChain chain);
   void run();
-  bool write(const std::deque<wire::AuditEntry>& entries);
+  bool write(std::deque<wire::AuditEntry>& entries);
 
   const std::string name_;
   const Fd file_;
   wire::AuditChain chain_;  // of the thread
+  std::string text_;        // likewise: its memory is used again
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<wire::AuditEntry> queue_;  // guarded by mutex_
   std::string problem_;                 // guarded by mutex_
   bool is_writing_ = false;             // guarded by mutex_
+  int flushing_ = 0;                    // guarded by mutex_: so many wait in flush()
   bool stop_ = false;                   // guarded by mutex_
   std::jthread thread_;                 // last, so that it ends before what it uses
 };

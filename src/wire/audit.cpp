@@ -69,10 +69,18 @@ std::string audited(std::string_view json) {
 }
 
 std::string AuditChain::append(const AuditEntry& entry) {
-  std::string line = fmt::format("{{\"number\":{},\"time\":\"{}\"", ++count_, format_time(entry.time));
+  std::string line;
+  append(entry, line);
+  return line;
+}
+
+void AuditChain::append(const AuditEntry& entry, std::string& line) {
+  const std::size_t begin = line.size();
+  line.append("{\"number\":").append(std::to_string(++count_));
+  line.append(",\"time\":\"").append(format_time(entry.time)).append("\"");
   const auto text = [&](std::string_view name, std::string_view value) {
     if (value.empty()) return;
-    line += fmt::format(",\"{}\":", name);
+    line.append(",\"").append(name).append("\":");
     append_quoted(line, value);
   };
   text("user", entry.user);
@@ -84,14 +92,13 @@ std::string AuditChain::append(const AuditEntry& entry) {
   text("object", entry.object);
   text("verb", entry.verb);
   text("decision", entry.is_allowed ? "allowed" : "denied");
-  line += fmt::format(",\"status\":{}", entry.status);
+  line.append(",\"status\":").append(std::to_string(entry.status));
   text("made", entry.made);
-  if (!entry.before.empty()) line += ",\"before\":" + entry.before;
-  if (!entry.after.empty()) line += ",\"after\":" + entry.after;
+  if (!entry.before.empty()) line.append(",\"before\":").append(entry.before);
+  if (!entry.after.empty()) line.append(",\"after\":").append(entry.after);
   text("previous", hash_);
-  hash_ = sha256_hex(line);
+  hash_ = sha256_hex(std::string_view(line).substr(begin));
   line.append(hash_mark).append(hash_).append("\"}\n");
-  return line;
 }
 
 Result<void> AuditChain::follow(std::string_view line) {

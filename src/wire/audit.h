@@ -32,8 +32,9 @@ struct AuditEntry {
 
 class AuditChain {
  public:
-  // The next line, with its line end.
+  // The next line, with its line end; or at the end of `text`.
   std::string append(const AuditEntry& entry);
+  void append(const AuditEntry& entry, std::string& text);
   // Takes the next line of a log, without its line end. Error `conflict` where it does not follow.
   Result<void> follow(std::string_view line);
   // Continues after this line, which is not checked against one before it.

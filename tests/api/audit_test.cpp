@@ -65,6 +65,29 @@ TEST(Audit, WhoChangedWhatFromWhatToWhat) {
   EXPECT_HAS(line.substr(line.find("\"after\"")), R"("state":"cancelled")");
 }
 
+TEST(Audit, WhatBatchAiChangesHasABefore) {
+  Audit audit;
+  Service& service = audit.service;
+  const std::string in = "/subscriptions/s/resourceGroups/g/providers/Microsoft.BatchAI/workspaces/w";
+  const std::string version = "?api-version=2018-05-01";
+  const auto ask = [&](const char* method, const std::string& path, const std::string& body) {
+    const Answer answer = service.ask(method, in + path + version, body);
+    EXPECT_LT(answer.status, 300) << method << " " << path << ": " << answer.body;
+    return audit.lines();
+  };
+  EXPECT_HAS_NOT(ask("PUT", "", R"({"location":"local"})").back(), "\"before\"");
+  ask("PUT", "/clusters/c",
+      R"({"properties":{"vmSize":"cpu","scaleSettings":{"manual":{"targetNodeCount":0}},"userAccountSettings":{"adminUserName":"a","adminUserPassword":"5ecre7"}}})");
+  const auto changed =
+      ask("PATCH", "/clusters/c", R"({"properties":{"scaleSettings":{"manual":{"targetNodeCount":1}}}})");
+  ASSERT_EQ(changed.size(), 1u) << "reading what was there is a line of its own";
+  const std::size_t after = changed[0].find("\"after\"");
+  EXPECT_HAS(changed[0].substr(0, after), R"("before":{)");
+  EXPECT_HAS(changed[0].substr(0, after), R"("targetNodeCount":0)");
+  EXPECT_HAS(changed[0].substr(after), R"("targetNodeCount":1)");
+  EXPECT_HAS(ask("DELETE", "/clusters/c", "").back(), R"("before":{)");
+}
+
 TEST(Audit, WhatWasDenied) {
   Audit audit;
   Service& service = audit.service;
