@@ -256,6 +256,7 @@ class Service {
                   "nothing was changed; restore it from a copy, or start with another --data folder");
     tokens_ = loaded->tokens;
     quotas_ = loaded->quotas;
+    disk_used_ = loaded->disk;
     control::Changes changes;
     const TokenRecord admin{"", "admin", "default", Role::admin, "", clock_.now()};
     const TokenRecord joining{"", "local-nodes", "default", Role::node, "", clock_.now()};
@@ -359,6 +360,7 @@ class Service {
     api_->add_compat_api(
         batchai::make_batchai_api(api_->compat_api_context(), batchai_options(settings.machine.total)));
     api_->set_tokens(tokens_);
+    api_->set_disk_used(disk_used_);
     api_->set_quotas(quotas_);
     api_->set_url(url_);
     use_tls();
@@ -452,6 +454,7 @@ class Service {
   std::optional<FileLock> lock_;
   std::vector<TokenRecord> tokens_;
   std::vector<QuotaRecord> quotas_;
+  std::vector<DiskUse> disk_used_;
   net::Loop loop_;
   ServiceEffects effects_;
   std::unique_ptr<control::Store> store_;

@@ -47,6 +47,9 @@ class DroppingStore final : public control::Store {  // the store in memory, wit
     return kept_->attempts_of(tasks);
   }
   Result<UsageMeter> job_usage(JobId job) override { return kept_->job_usage(job); }
+  Result<std::uint64_t> disk_of(const QuotaKey& key, const std::string& thing) override {
+    return kept_->disk_of(key, thing);
+  }
   Result<std::shared_ptr<control::ReadStore>> open_reader() override { return kept_->open_reader(); }
 
  private:

@@ -26,6 +26,14 @@ bool is_upload(const net::Request& head) {
   return head.method == "PUT" && head.path.starts_with("/v1/datastores/") && head.path.ends_with("/content");
 }
 
+// As far as its sender says.
+std::uint64_t length_of(const net::Request& head) {
+  const std::string text = head.header("Content-Length").value_or("");
+  std::uint64_t length = 0;
+  std::from_chars(text.data(), text.data() + text.size(), length);
+  return length;
+}
+
 bool is_login(const net::Request& head) {
   return head.method == "POST" && (head.path == "/v1/login" || head.path.starts_with("/v1/login/"));
 }
@@ -100,6 +108,7 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
       exposed_(options_.datastore_roots, options_.data),
       output_mask_(options_.mask_secrets ? options_.sealer : nullptr),
       watcher_(loop),
+      disk_(loop, control, reads_, blobs_, options_.data),
       folders_(loop),
       reads_([&control] { return control.open_reader(); }) {
   add_service_routes();
@@ -158,7 +167,19 @@ void Api::set_tokens(const std::vector<TokenRecord>& tokens) {
 }
 
 void Api::set_quotas(const std::vector<QuotaRecord>& quotas) {
-  for (const QuotaRecord& quota : quotas) request_limits_.change(quota);
+  for (const QuotaRecord& quota : quotas) {
+    request_limits_.change(quota);
+    disk_.change(quota);
+  }
+}
+
+void Api::set_disk_used(const std::vector<DiskUse>& sums) {
+  std::map<QuotaKey, std::uint64_t> used;
+  for (const DiskUse& sum : sums) {
+    used[{sum.key.workspace, {}}] += sum.bytes;
+    if (!sum.key.user.empty()) used[sum.key] += sum.bytes;
+  }
+  for (const auto& [key, bytes] : used) disk_.set_used(key, bytes);
 }
 
 CompatApi* Api::compat_api_of(const net::Request& request) const {
@@ -248,6 +269,9 @@ net::BodyPolicy Api::policy(const net::Request& head) {
     policy.size_max = upload_max;
     policy.spool_folder = blobs_.spool_folder();
   }
+  if (!policy.spool_folder.empty())
+    if (auto full = disk_.refuse(admission.caller->workspace, admission.caller->name, length_of(head)))
+      policy.refuse = problem(*full);
   return policy;
 }
 
@@ -312,7 +336,9 @@ void Api::dispatch(Call call, Admission admission) {
 void Api::carry_out(control::Outputs outputs) {
   for (const auto& [session, token] : outputs.keyed) sessions_.set_token(session, token);
   for (const TokenRecord& token : outputs.tokens) tokens_.put(token);
+  for (const auto& [key, bytes] : outputs.disk) disk_.set_used(key, bytes);
   set_quotas(outputs.quotas);
+  disk_.jobs_ended(outputs.jobs_ended);
   for (const std::string& id : outputs.tokens_removed) tokens_.remove(id);
   for (auto& [session, message] : outputs.messages) {
     if (auto* orders = std::get_if<Orders>(&message); orders && has_secrets(*orders))
@@ -327,7 +353,10 @@ void Api::carry_out(control::Outputs outputs) {
   hub_.publish(outputs.events);
   for (const std::string& folder : outputs.folders_removed) remove_files(folder);
   if (!outputs.jobs_ended.empty()) remove_unused_folders(std::move(outputs.jobs_ended));
-  if (outputs.sources_changed) remove_unused_blobs();
+  if (outputs.sources_changed) {
+    remove_unused_blobs();
+    disk_.jobs_removed();
+  }
 }
 
 void Api::answer(const Call& call, Stored work) {

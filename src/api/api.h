@@ -14,6 +14,7 @@
 #include "api/audit_log.h"
 #include "api/blobs.h"
 #include "api/compat_api.h"
+#include "api/disk_quotas.h"
 #include "api/events.h"
 #include "api/exposed_folders.h"
 #include "api/failed_sign_ins.h"
@@ -76,6 +77,7 @@ class Api {
   void resume_sessions(const std::vector<SessionId>& sessions) { sessions_.resume(sessions); }
   void set_tokens(const std::vector<TokenRecord>& tokens);  // at the start; changes come with a turn
   void set_quotas(const std::vector<QuotaRecord>& quotas);  // likewise
+  void set_disk_used(const std::vector<DiskUse>& sums);     // likewise
   void set_url(std::string url) { url_ = std::move(url); }
   // How the service is reached by others, and what it signs.
   struct Reach {
@@ -296,6 +298,7 @@ class Api {
   std::uint64_t unauthorized_ = 0;
   mutable std::size_t unauthorized_audited_ = 0;  // of the audit log, since then
   mutable TimePoint audited_since_{};
+  DiskQuotas disk_;
   FolderWorkers folders_;  // of datastores
   Worker passwords_;       // one at a time: each takes 19 MiB
   Worker parser_;          // these last: their work may use everything above

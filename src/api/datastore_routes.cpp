@@ -174,21 +174,25 @@ void Api::add_datastore_file_routes() {
   });
   router_.add("PUT", "/v1/datastores/{name}/content", {Object::data, Verb::update}, [this](const Call& call) {
     const auto received = call.request().body_file;
-    with_files(call, [call, received](const StoredFiles& files) -> std::function<void()> {
+    with_files(call, [this, call, received](const StoredFiles& files) -> std::function<void()> {
       const auto put = files.put(call.parameter("path").value_or(""), received ? received->path() : "");
       if (!put) return [call, error = put.error()] { call.send(problem(error)); };
-      return [call, file = *put] {
+      return [this, call, file = *put, is_own = !files.is_exposed()] {
+        if (is_own) disk_.uploaded(call.caller.workspace, call.part("name"), file.size);
         call.send(json(200, wire::format_stored_file(file.name, file.kind, file.size, file.modified_at)));
       };
     });
   });
-  router_.add(
-      "DELETE", "/v1/datastores/{name}/content", {Object::data, Verb::update}, [this](const Call& call) {
-        with_files(call, [call](const StoredFiles& files) -> std::function<void()> {
-          const auto removed = files.remove(call.parameter("path").value_or(""));
-          return [call, removed] { call.send(removed ? net::Response{204} : problem(removed.error())); };
-        });
-      });
+  router_.add("DELETE", "/v1/datastores/{name}/content", {Object::data, Verb::update},
+              [this](const Call& call) {
+                with_files(call, [this, call](const StoredFiles& files) -> std::function<void()> {
+                  const auto removed = files.remove(call.parameter("path").value_or(""));
+                  return [this, call, removed, is_own = !files.is_exposed()] {
+                    if (is_own) disk_.changed(call.caller.workspace, call.part("name"));
+                    call.send(removed ? net::Response{204} : problem(removed.error()));
+                  };
+                });
+              });
   router_.add("POST", "/v1/datastores/{name}/folders", {Object::data, Verb::update},
               [this](const Call& call) {
                 with_files(call, [call](const StoredFiles& files) -> std::function<void()> {

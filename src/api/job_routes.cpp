@@ -49,6 +49,7 @@ void Api::submit(const Call& call, Result<JobSpec> spec) {
     change<Controller::Submitted>(
         call, [call, key, spec](Controller& c) { return c.submit(call.caller, std::move(*spec), key); },
         [this, large](const Controller::Submitted& submitted) {
+          disk_.job_submitted(submitted.job.workspace, submitted.job.submitted_by, submitted.job.source);
           // What a large body was parsed into is free by now, but scattered over two threads' heaps.
           if (large) loop_.post([] { ::malloc_trim(0); });
           return submitted_response(submitted);

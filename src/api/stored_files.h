@@ -27,6 +27,8 @@ class StoredFiles {
   explicit StoredFiles(std::string folder, Check check = {})
       : folder_(std::move(folder)), check_(std::move(check)) {}
 
+  bool is_exposed() const { return static_cast<bool>(check_); }  // a folder that is not the service's own
+
   struct Page {
     std::vector<StoredFile> files;  // by name
     bool more = false;

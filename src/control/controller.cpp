@@ -200,7 +200,8 @@ Result<void> Controller::remove_job(const Caller& caller, JobId id) {
   auto record = store_.job(id);
   if (!record) return fail(record.error());
   if (!*record || (*record)->workspace != caller.workspace) return fail(no_job(id));
-  return control::remove_job(turn_, caller, **record);
+  if (auto removed = control::remove_job(turn_, caller, **record); !removed) return removed;
+  return count_disk({{{(*record)->workspace, (*record)->submitted_by}, to_string(id), 0}});
 }
 
 // ── folders, datastores, secrets, tokens, users ──
@@ -230,11 +231,38 @@ std::vector<DatastoreRecord> Controller::datastores(const Caller& caller) const 
   return list_datastores(state_, caller);
 }
 Result<void> Controller::delete_datastore(const Caller& caller, const std::string& name) {
-  return control::delete_datastore(turn_, caller, name);
+  if (auto deleted = control::delete_datastore(turn_, caller, name); !deleted) return deleted;
+  return count_disk({{{caller.workspace, {}}, "datastore/" + name, 0}});
 }
 Result<QuotaView> Controller::change_quota(const Caller& caller, const QuotaKey& key,
                                            const QuotaChange& change) {
   return control::change_quota(turn_, caller, key, change);
+}
+Result<std::uint64_t> Controller::disk_of(const DiskUse& use) {
+  const std::vector<DiskUse>& changed = effects_.changes.disk;
+  for (auto one = changed.rbegin(); one != changed.rend(); ++one)
+    if (one->key == use.key && one->thing == use.thing) return one->bytes;
+  return store_.disk_of(use.key, use.thing);
+}
+Result<void> Controller::count_disk(const std::vector<DiskUse>& uses) {
+  for (DiskUse use : uses) {
+    if (const auto id = parse_job_id(use.thing)) {
+      const std::vector<JobId>& removed = effects_.changes.jobs_removed;
+      auto job = store_.job(*id);
+      if (!job) return fail(job.error());
+      if (!*job || std::count(removed.begin(), removed.end(), *id) > 0) use.bytes = 0;
+    }
+    const auto before = disk_of(use);
+    if (!before) return fail(before.error());
+    if (*before != use.bytes) control::count_disk(turn_, use, *before);
+  }
+  return {};
+}
+Result<void> Controller::add_disk(const DiskUse& use) {
+  const auto before = disk_of(use);
+  if (!before) return fail(before.error());
+  control::count_disk(turn_, {use.key, use.thing, *before + use.bytes}, *before);
+  return {};
 }
 Result<SecretRecord> Controller::set_secret(const Caller& caller, const SecretKey& key, std::string sealed) {
   return control::set_secret(turn_, caller, key, std::move(sealed));

@@ -107,6 +107,10 @@ class Controller {
                               const std::string& name) const;  // its files are gone, too
   Result<void> delete_datastore(const Caller& caller, const std::string& name);
   Result<QuotaView> change_quota(const Caller& caller, const QuotaKey& key, const QuotaChange& change);
+  // What these things take of the disk, as of a count. Of jobs that are gone nothing is kept.
+  Result<void> count_disk(const std::vector<DiskUse>& uses);
+  // So much more, until the next count.
+  Result<void> add_disk(const DiskUse& use);
   Result<SecretRecord> set_secret(const Caller& caller, const SecretKey& key, std::string sealed);
   Result<void> delete_secret(const Caller& caller, const SecretKey& key);
   void files_removed(const std::string& folder);  // of Outputs::folders_removed, and now it is gone
@@ -158,6 +162,7 @@ class Controller {
   std::size_t live_jobs() const { return state_.jobs.size(); }
 
  private:
+  Result<std::uint64_t> disk_of(const DiskUse& use);
   Controller(Store& store, const Settings& settings, std::uint64_t seed, TimePoint now);
 
   // The job that an idempotency key was used for before, if any.

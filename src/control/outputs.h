@@ -17,6 +17,7 @@ struct Outputs {
   std::vector<TokenRecord> tokens;                        // made or changed
   std::vector<std::string> tokens_removed;                // their ids: what they opened is closed
   std::vector<QuotaRecord> quotas;                        // changed; without limits: gone
+  std::vector<std::pair<QuotaKey, std::uint64_t>> disk;   // what is used now, where it changed
   std::vector<EventRecord> events;                        // for those who watch
   std::vector<std::string> folders_removed;  // to delete, under the data folder; files_removed() reports it
   std::vector<std::pair<std::string, JobId>> jobs_ended;  // by workspace: none of their tasks runs any more

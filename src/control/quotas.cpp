@@ -27,6 +27,13 @@ bool has_quotas(const State& state, const std::string& workspace) {
   return first != state.quotas.end() && first->first.workspace == workspace;
 }
 
+bool is_disk_counted(const State& state, const std::string& workspace) {
+  for (auto at = state.quotas.lower_bound({workspace, {}});
+       at != state.quotas.end() && at->first.workspace == workspace; ++at)
+    if (at->second.limits[QuotaKind::disk]) return true;
+  return false;
+}
+
 std::uint64_t used_of(const State& state, const QuotaKey& key, QuotaKind kind) {
   const auto found = state.quota_used.find(key);
   return found == state.quota_used.end() ? 0 : found->second[kind];
@@ -74,6 +81,7 @@ QuotaView quota_view(const State& state, const QuotaKey& key) {
   QuotaView view{key, {}, {}};
   for (const QuotaKind kind : all_quota_kinds) view.limits[kind] = quota_limit(state, key, kind);
   if (const auto used = state.quota_used.find(key); used != state.quota_used.end()) view.used = used->second;
+  if (!is_disk_counted(state, key.workspace)) view.used[QuotaKind::disk] = 0;  // it would be an old number
   return view;
 }
 
@@ -147,6 +155,9 @@ Result<void> check_quotas(const State& state, const Caller& caller, const Pool& 
   for (const QuotaKey& key : {QuotaKey{caller.workspace, caller.name}, QuotaKey{caller.workspace, {}}}) {
     if (auto may = check_one(state, key, QuotaKind::jobs, 1, true); !may) return may;
     if (auto may = check_one(state, key, QuotaKind::tasks, tasks, true); !may) return may;
+    if (const auto max = quota_limit(state, key, QuotaKind::disk))
+      if (const std::uint64_t used = used_of(state, key, QuotaKind::disk); used >= *max)
+        return fail(describe_full_disk(key, *max, used));
     for (const TaskSpec& task : spec.tasks) {
       const std::uint32_t nodes = task.is_elastic() ? task.nodes_min : task.nodes;
       const Resources need = need_per_node(task, task.nodes);
@@ -160,6 +171,29 @@ Result<void> check_quotas(const State& state, const Caller& caller, const Pool& 
     }
   }
   return {};
+}
+
+// ── disk ──
+
+Error describe_full_disk(const QuotaKey& key, std::uint64_t max, std::uint64_t used) {
+  Error error = describe_quota(key, QuotaKind::disk, max, used, 0);
+  error.what =
+      fmt::format("{} has {}, and the quota of {} is {}", key.user.empty() ? describe(key) : key.user,
+                  describe(QuotaKind::disk, used), describe(key), describe(QuotaKind::disk, max));
+  error.hint = "delete jobs and files that are not needed (slipway job delete), or " + error.hint;
+  return error;
+}
+
+void count_disk(Turn& turn, const DiskUse& use, std::uint64_t before) {
+  turn.effects.changes.disk.push_back(use);
+  std::vector<QuotaKey> keys{{use.key.workspace, {}}};
+  if (!use.key.user.empty()) keys.push_back(use.key);
+  for (const QuotaKey& key : keys) {
+    std::uint64_t& used = turn.state.quota_used[key][QuotaKind::disk];
+    SLIPWAY_CHECK(used >= before);
+    used = used - before + use.bytes;
+    turn.effects.outputs.disk.emplace_back(key, used);
+  }
 }
 
 // ── placing ──
@@ -212,6 +246,7 @@ std::string broken_quotas(const State& state) {
   }
   for (const auto& [key, used] : state.quota_used) {
     QuotaAmounts sum = sums[key];
+    sum[QuotaKind::disk] = used[QuotaKind::disk];  // not known from what is live
     if (!(sum == used)) return fmt::format("the use of {} is miscounted", describe(key));
   }
   for (const auto& [key, sum] : sums)

@@ -27,6 +27,14 @@ Error describe_quota(const QuotaKey& key, QuotaKind kind, std::uint64_t max, std
 // What quotas leave, for the next plan of a pool. O(users), and nothing where the workspace has no quotas.
 void set_rooms(const State& state, const std::string& workspace, sched::Sharing& sharing);
 
+// ── disk ──
+// Counted in the background and by thing (domain/quota.h): what a job may still write is not known when it is
+// submitted, so it is let in while less than the limit is used.
+
+// `before` is what was counted of it last.
+void count_disk(Turn& turn, const DiskUse& use, std::uint64_t before);
+Error describe_full_disk(const QuotaKey& key, std::uint64_t max, std::uint64_t used);
+
 enum class Count : std::uint8_t { add, take };
 void count_jobs(State& state, const Job& job, Count count);
 void count_tasks(State& state, const Job& job, Count count, std::uint64_t tasks);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "domain/quota.h"
 #include "domain/records.h"
 #include "domain/usage.h"
 #include "domain/user.h"
@@ -72,6 +73,11 @@ class ReadStore {
   virtual Result<JobSpec> job_spec(JobId job, std::uint32_t tasks_max) = 0;
   virtual Result<UsageMeter> job_usage(JobId job) = 0;     // nothing spent where nothing was saved
   virtual Result<std::vector<std::string>> sources() = 0;  // manifests of all jobs on record
+  // Likewise of a workspace, with who submitted the jobs.
+  virtual Result<std::vector<std::pair<std::string, std::string>>> sources_of(
+      const std::string& workspace) = 0;
+  // What is counted of the code that jobs of a workspace came with.
+  virtual Result<std::vector<DiskUse>> disk_of_code(const std::string& workspace) = 0;
   virtual Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(
       const std::string& workspace) = 0;
 

@@ -89,6 +89,10 @@ void restore(Turn& turn, Loaded loaded) {
     const QuotaKey key = record.key;
     turn.state.quotas[key] = std::move(record);
   }
+  for (const DiskUse& use : loaded.disk) {
+    turn.state.quota_used[{use.key.workspace, {}}][QuotaKind::disk] += use.bytes;
+    if (!use.key.user.empty()) turn.state.quota_used[use.key][QuotaKind::disk] += use.bytes;
+  }
   for (SecretRecord& record : loaded.secrets) {
     const SecretKey key = record.key;
     turn.state.secrets[key] = std::move(record);

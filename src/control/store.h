@@ -59,6 +59,7 @@ struct Changes {
   std::vector<MemberRecord> members;
   std::vector<std::pair<std::string, std::string>> members_removed;  // workspace, user
   std::vector<QuotaRecord> quotas;                                   // one without limits takes its row away
+  std::vector<DiskUse> disk;                                         // one of no bytes takes its row away
   std::vector<std::string> removals;       // folders under the data folder that are to be deleted
   std::vector<std::string> removals_done;  // and that are
   std::vector<std::pair<NodeId, std::string>> node_removals, node_removals_done;  // of nodes, likewise
@@ -71,7 +72,8 @@ struct Changes {
            samples.empty() && folders.empty() && folders_removed.empty() && datastores.empty() &&
            datastores_removed.empty() && secrets.empty() && secrets_removed.empty() && users.empty() &&
            users_removed.empty() && members.empty() && members_removed.empty() && quotas.empty() &&
-           removals.empty() && removals_done.empty() && node_removals.empty() && node_removals_done.empty();
+           disk.empty() && removals.empty() && removals_done.empty() && node_removals.empty() &&
+           node_removals_done.empty();
   }
 };
 
@@ -104,6 +106,7 @@ struct Loaded {
   std::vector<UserRecord> users;
   std::vector<MemberRecord> members;
   std::vector<QuotaRecord> quotas;
+  std::vector<DiskUse> disk;          // sums: of all things of a user, or of nobody, in a workspace
   std::vector<std::string> removals;  // of folders that are not over
   std::vector<std::pair<NodeId, std::string>> node_removals;
   SavedTurn saved;             // the last one
@@ -142,6 +145,8 @@ class Store {
   // Of several tasks, each with its own, in the order they are asked for.
   virtual Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) = 0;
   virtual Result<UsageMeter> job_usage(JobId job) = 0;  // nothing spent where nothing was saved
+  // What was saved last of it, or 0.
+  virtual Result<std::uint64_t> disk_of(const QuotaKey& key, const std::string& thing) = 0;
 
   // For one other thread; used no longer than this store. Thread-safe.
   virtual Result<std::shared_ptr<ReadStore>> open_reader() = 0;

@@ -4,13 +4,14 @@
 
 #include <cmath>
 
+#include "base/quantity.h"
 #include "domain/names.h"
 #include "domain/usage.h"
 
 namespace slipway {
 namespace {
 
-constexpr Names<QuotaKind, quota_kinds> names{"jobs", "tasks", "nodes", "cores", "gpus", "requests"};
+constexpr Names<QuotaKind, quota_kinds> names{"jobs", "tasks", "nodes", "cores", "gpus", "requests", "disk"};
 
 double unit_of(QuotaKind kind) {
   switch (kind) {
@@ -39,6 +40,7 @@ std::string describe(QuotaKind kind, std::uint64_t amount) {
     case QuotaKind::nodes: word = "node"; break;
     case QuotaKind::cores: word = "core"; break;
     case QuotaKind::gpus: word = "GPU"; break;
+    case QuotaKind::disk: return format_bytes(amount) + " of disk";
     case QuotaKind::requests: return fmt::format("{} requests a second", amount);
   }
   return fmt::format("{} {}{}", std::round(number * 1000) / 1000, word, number == 1 ? "" : "s");

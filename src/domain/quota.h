@@ -19,10 +19,12 @@ enum class QuotaKind : std::uint8_t {
   cores,     // held; counted in thousandths
   gpus,      // held
   requests,  // a second
+  disk,      // bytes in the data folder; counted in the background, where it has a limit
 };
-inline constexpr std::size_t quota_kinds = 6;
+inline constexpr std::size_t quota_kinds = 7;
 inline constexpr QuotaKind all_quota_kinds[] = {QuotaKind::jobs,  QuotaKind::tasks, QuotaKind::nodes,
-                                                QuotaKind::cores, QuotaKind::gpus,  QuotaKind::requests};
+                                                QuotaKind::cores, QuotaKind::gpus,  QuotaKind::requests,
+                                                QuotaKind::disk};
 std::string_view to_string(QuotaKind kind);
 std::optional<QuotaKind> parse_quota_kind(std::string_view text);
 
@@ -72,6 +74,15 @@ struct QuotaRecord {
   std::string author;
   TimePoint changed_at{};
   friend bool operator==(const QuotaRecord&, const QuotaRecord&) = default;
+};
+
+// What one thing takes of the disk: a job's folder, the code that jobs of a user came with, a datastore of
+// the service.
+struct DiskUse {
+  QuotaKey key;       // of whom; of a datastore: of nobody but the workspace
+  std::string thing;  // job_3, code/HASH, datastore/NAME
+  std::uint64_t bytes = 0;
+  friend bool operator==(const DiskUse&, const DiskUse&) = default;
 };
 
 // What a request changes: what is absent stays as it is, a null takes the limit away.

@@ -41,6 +41,7 @@ class Ledger final : public control::Store {
     return std::vector<std::vector<AttemptRecord>>(tasks.size());
   }
   Result<UsageMeter> job_usage(JobId) override { return UsageMeter{}; }
+  Result<std::uint64_t> disk_of(const QuotaKey&, const std::string&) override { return 0u; }
   Result<std::shared_ptr<control::ReadStore>> open_reader() override {
     return fail(ErrorCode::unavailable, "a simulation keeps nothing to read");
   }

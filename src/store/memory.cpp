@@ -162,6 +162,22 @@ class Tables final : public control::ReadStore {
         all.push_back(job.record.source);
     return all;
   }
+  Result<std::vector<std::pair<std::string, std::string>>> sources_of(const std::string& workspace) override {
+    const std::lock_guard lock(mutex_);
+    std::set<std::pair<std::string, std::string>> all;
+    for (const auto& [id, job] : jobs_)
+      if (job.record.workspace == workspace && !job.record.source.empty())
+        all.emplace(job.record.submitted_by, job.record.source);
+    return std::vector(all.begin(), all.end());
+  }
+  Result<std::vector<DiskUse>> disk_of_code(const std::string& workspace) override {
+    const std::lock_guard lock(mutex_);
+    std::vector<DiskUse> found;
+    for (const auto& [thing, bytes] : disk_)
+      if (thing.first.workspace == workspace && thing.second.starts_with("code/"))
+        found.push_back({thing.first, thing.second, bytes});
+    return found;
+  }
   Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string& workspace) override {
     const std::lock_guard lock(mutex_);
     std::map<JobState, std::uint64_t> counts;
@@ -291,6 +307,7 @@ class Tables final : public control::ReadStore {
   std::map<std::string, UserRecord> users_;
   std::map<std::pair<std::string, std::string>, MemberRecord> members_;
   std::map<QuotaKey, QuotaRecord> quotas_;
+  std::map<std::pair<QuotaKey, std::string>, std::uint64_t> disk_;
   std::set<std::string> removals_;
   std::set<std::pair<NodeId, std::string>> node_removals_;
   std::vector<EventRecord> events_;
@@ -369,6 +386,12 @@ class Memory final : public MemoryStore {
       else
         tables_->quotas_[quota.key] = quota;
     }
+    for (const DiskUse& use : changes.disk) {
+      if (use.bytes == 0)
+        tables_->disk_.erase({use.key, use.thing});
+      else
+        tables_->disk_[{use.key, use.thing}] = use.bytes;
+    }
     for (const SecretRecord& secret : changes.secrets) tables_->secrets_[secret.key] = secret;
     for (const SecretKey& key : changes.secrets_removed) tables_->secrets_.erase(key);
     for (const UserRecord& user : changes.users) tables_->users_[user.name] = user;
@@ -406,6 +429,11 @@ class Memory final : public MemoryStore {
     for (const auto& [key, folder] : tables_->folders_) loaded.folders.push_back(folder);
     for (const auto& [key, store] : tables_->datastores_) loaded.datastores.push_back(store);
     for (const auto& [key, quota] : tables_->quotas_) loaded.quotas.push_back(quota);
+    for (const auto& [thing, bytes] : tables_->disk_) {
+      if (loaded.disk.empty() || loaded.disk.back().key != thing.first)
+        loaded.disk.push_back({thing.first, {}, 0});
+      loaded.disk.back().bytes += bytes;
+    }
     for (const auto& [key, secret] : tables_->secrets_) loaded.secrets.push_back(secret);
     for (const auto& [name, user] : tables_->users_) loaded.users.push_back(user);
     for (const auto& [key, member] : tables_->members_) loaded.members.push_back(member);
@@ -447,6 +475,11 @@ class Memory final : public MemoryStore {
     return tables_->attempts_of(tasks);
   }
   Result<UsageMeter> job_usage(JobId job) override { return tables_->job_usage(job); }
+  Result<std::uint64_t> disk_of(const QuotaKey& key, const std::string& thing) override {
+    const std::lock_guard lock(tables_->mutex_);
+    const auto found = tables_->disk_.find({key, thing});
+    return found == tables_->disk_.end() ? 0 : found->second;
+  }
 
   control::ReadStore& reads() override { return *tables_; }
   Result<std::shared_ptr<control::ReadStore>> open_reader() override { return tables_; }

@@ -121,6 +121,9 @@ Result<control::Loaded> SqliteStore::load() {
     auto quotas = load_quotas();
     if (!quotas) return fail(quotas.error());
     loaded.quotas = std::move(*quotas);
+    auto disk = load_disk_use();
+    if (!disk) return fail(disk.error());
+    loaded.disk = std::move(*disk);
   }
   {
     Statement ask = db_->prepare("SELECT * FROM secrets");

@@ -31,6 +31,8 @@ class SqliteReads final : public control::ReadStore {
   Result<JobSpec> job_spec(JobId job, std::uint32_t tasks_max) override;
   Result<UsageMeter> job_usage(JobId job) override;
   Result<std::vector<std::string>> sources() override;
+  Result<std::vector<std::pair<std::string, std::string>>> sources_of(const std::string& workspace) override;
+  Result<std::vector<DiskUse>> disk_of_code(const std::string& workspace) override;  // (sqlite_quotas.cpp)
   Result<std::vector<std::pair<JobState, std::uint64_t>>> job_counts(const std::string& workspace) override;
 
   Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override;

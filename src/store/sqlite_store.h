@@ -38,6 +38,7 @@ class SqliteStore final : public control::Store {
     return reads_.attempts_of(tasks);
   }
   Result<UsageMeter> job_usage(JobId job) override { return reads_.job_usage(job); }
+  Result<std::uint64_t> disk_of(const QuotaKey& key, const std::string& thing) override;
   Result<std::shared_ptr<control::ReadStore>> open_reader() override;
 
  private:
@@ -58,6 +59,8 @@ class SqliteStore final : public control::Store {
   Result<void> save_places(const control::Changes& changes);
   Result<void> save_quotas(const control::Changes& changes);  // (sqlite_quotas.cpp)
   Result<std::vector<QuotaRecord>> load_quotas();
+  Result<void> save_disk_use(const control::Changes& changes);
+  Result<std::vector<DiskUse>> load_disk_use();
   Result<void> save_secrets(const control::Changes& changes);  // (sqlite_secrets.cpp)
   Result<void> save_jobs(const control::Changes& changes);
   Result<void> save_tasks(const control::Changes& changes);

@@ -10,6 +10,7 @@ namespace slipway::wire {
 namespace {
 
 constexpr double amount_max = 1e9;
+constexpr std::int64_t disk_max = std::int64_t{1} << 53;  // as exact as numbers of JSON are
 
 // Whole numbers without a fraction.
 Json number(QuotaKind kind, std::uint64_t amount) {
@@ -36,6 +37,10 @@ Result<QuotaChange> parse_quota_change(std::string_view json) {
       if (given) limit.emplace(std::nullopt);  // null: no limit any more
       continue;
     }
+    if (kind == QuotaKind::disk) {
+      limit.emplace(static_cast<std::uint64_t>(reader.integer(name, 0, disk_max, 0)));
+      continue;
+    }
     const bool has_parts = kind == QuotaKind::nodes || kind == QuotaKind::cores;
     const double amount = has_parts ? reader.number(name, 0, amount_max, 0)
                                     : static_cast<double>(reader.integer(name, kind == QuotaKind::requests,
@@ -55,7 +60,8 @@ std::string format(const QuotaView& quota) {
   for (const QuotaKind kind : all_quota_kinds) {
     const std::string name(to_string(kind));
     json["limits"][name] = quota.limits[kind] ? number(kind, *quota.limits[kind]) : Json();
-    if (kind != QuotaKind::requests) json["used"][name] = number(kind, quota.used[kind]);
+    const bool is_counted = kind != QuotaKind::disk || quota.limits[kind] || quota.used[kind] > 0;
+    if (kind != QuotaKind::requests && is_counted) json["used"][name] = number(kind, quota.used[kind]);
   }
   return dump(json);
 }

@@ -346,6 +346,29 @@ TEST_P(StoreContract, KeepsQuotas) {
   EXPECT_EQ(loaded->quotas, (std::vector{own, whole}));
 }
 
+TEST_P(StoreContract, KeepsWhatIsUsedOfTheDisk) {
+  const QuotaKey ana{"default", "ana"}, nobody{"default", ""};
+  QuotaRecord quota{ana, {}, "root", at(2)};
+  quota.limits[QuotaKind::disk] = 1ull << 50;
+  Changes changes;
+  changes.quotas = {quota};
+  changes.disk = {
+      {ana, "job_1", 10}, {ana, "code/ab", 1ull << 40}, {nobody, "datastore/d", 5}, {ana, "job_2", 7}};
+  save(changes);
+  Changes more;
+  more.disk = {{ana, "job_1", 20}, {ana, "job_2", 0}};
+  save(more);
+  reopen();
+  const auto loaded = store_->load();
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->quotas, std::vector{quota});
+  EXPECT_EQ(loaded->disk, (std::vector<DiskUse>{{nobody, "", 5}, {ana, "", (1ull << 40) + 20}}));
+  EXPECT_EQ(store_->disk_of(ana, "job_1").value_or(0), 20u);
+  EXPECT_EQ(store_->disk_of(ana, "job_2").value_or(1), 0u);
+  EXPECT_EQ(reads().disk_of_code("default").value(), (std::vector<DiskUse>{{ana, "code/ab", 1ull << 40}}));
+  EXPECT_TRUE(reads().sources_of("default").value().empty());
+}
+
 TEST_P(StoreContract, KeepsSecrets) {
   const SecretRecord own{
       {"default", "ana", "hub"}, "sealed:new", {"sealed:old", "sealed:older"}, "ana", at(3)};

@@ -1,5 +1,6 @@
 """Quotas of users and workspaces: refused at the door, waited for while placing, and shown."""
 
+import os
 import unittest
 
 from harness import SlipwayCase, blocker, job, shell, wait_until
@@ -64,6 +65,32 @@ class Quotas(SlipwayCase):
         release()
         self.assertEqual(s.wait_for(second)["state"], "succeeded")
         self.assertEqual(s.wait_for(first)["state"], "succeeded")
+
+    def test_a_full_disk_takes_no_jobs_until_some_are_deleted(self):
+        s = self.s
+        s.ok("quota", "set", "--user", "ana", "--disk", "1MiB")
+        s.refused("quota", "set", "--user", "ana", "--disk", "much", code=2)
+        large = s.submit(job(shell("t", "head -c 3000000 /dev/urandom > file")), token=self.ana)
+        self.assertEqual(s.wait_for(large)["state"], "succeeded")
+        wait_until(lambda: self.used().get("disk", 0) >= 3_000_000, what="the job is counted")
+        file = s.write("one.yaml", "tasks: [{name: t, command: 'true'}]\n")
+        for text in ("ana has 2.9 MiB of disk", "the quota of ana in workspace default is 1 MiB of disk", "slipway job delete",
+                     "an admin of workspace default raises it: slipway quota set --user ana --disk N"):
+            self.assertIn(text, s.refused("job", "submit", file, "--token-file", self.ana_file).err)
+        self.assertIn("2.9 MiB of 1 MiB", s.ok("quota", "--token-file", self.ana_file).out)
+        folder = s.base + "/code"
+        os.makedirs(folder)
+        s.write("code/train.py", "print(1)\n")
+        sent = s.run("run", "--token-file", self.ana_file, "--source", folder, "--", "true")
+        self.assertEqual(sent.code, 1, sent)
+        self.assertIn("of disk", sent.err)
+        self.assertEqual(s.wait_for(s.submit(job(shell("t", "true"))))["state"], "succeeded", "others are not held up")
+        s.down()
+        s.up()
+        self.assertGreaterEqual(self.used()["disk"], 3_000_000, "it is kept")
+        s.ok("job", "delete", large, "--yes", "--token-file", self.ana_file)
+        self.assertEqual(self.used()["disk"], 0)
+        s.ok("job", "submit", file, "--token-file", self.ana_file)
 
     def test_too_many_requests_a_second_are_refused_and_others_are_served(self):
         s = self.s

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/quantity.h"
 #include "cli/commands/commands.h"
 #include "domain/quota.h"
 #include "net/http.h"
@@ -28,8 +29,13 @@ std::string whose(const Value& quota) {
 
 // "3 of 10"; without a limit what is used.
 std::string cell(const Value& quota, QuotaKind kind) {
-  const std::string used = quota.at("used").text_at(to_string(kind));
-  const std::string limit = quota.at("limits").text_at(to_string(kind));
+  std::string used = quota.at("used").text_at(to_string(kind));
+  std::string limit = quota.at("limits").text_at(to_string(kind));
+  if (kind == QuotaKind::disk) {
+    for (std::string* text : {&used, &limit})
+      if (!text->empty())
+        if (const auto bytes = parse_bytes(*text)) *text = format_bytes(*bytes);
+  }
   if (used.empty()) return limit;
   return limit.empty() ? used : fmt::format("{} of {}", used, limit);
 }
@@ -46,7 +52,8 @@ Outcome<int> list(Context& context, const QuotaOptions& options) {
                                           limit_column("NODES", QuotaKind::nodes),
                                           limit_column("CORES", QuotaKind::cores),
                                           limit_column("GPUS", QuotaKind::gpus),
-                                          limit_column("REQUESTS/S", QuotaKind::requests)},
+                                          limit_column("REQUESTS/S", QuotaKind::requests),
+                                          limit_column("DISK", QuotaKind::disk)},
                               .id = "user",
                               .empty = "there are no quotas"});
 }
@@ -56,6 +63,14 @@ Outcome<int> set(Context& context, const QuotaOptions& options) {
   for (const QuotaKind kind : all_quota_kinds) {
     const std::string& limit = options.limits[static_cast<std::size_t>(kind)];
     if (limit.empty()) continue;
+    if (limit != "none" && kind == QuotaKind::disk) {
+      const auto bytes = parse_bytes(limit);
+      if (!bytes)
+        return misuse(fmt::format("--disk '{}' is neither a size nor none", limit),
+                      "write it like --disk 50GiB");
+      body.emplace_back("disk", std::to_string(*bytes));
+      continue;
+    }
     if (limit != "none" && limit.find_first_not_of("0123456789.") != std::string::npos)
       return misuse(fmt::format("--{} '{}' is neither a number nor none", to_string(kind), limit),
                     fmt::format("write it like --{} 8", to_string(kind)));
@@ -100,6 +115,7 @@ void add_quota(CommandTree& tree, Context& context) {
   limit(QuotaKind::cores, "cores held");
   limit(QuotaKind::gpus, "GPUs held");
   limit(QuotaKind::requests, "requests a second");
+  limit(QuotaKind::disk, "disk for files, logs and code, like 50GiB; counted in the background");
   verb.runs([&context, options] { return set(context, *options); });
 }
 
