@@ -64,7 +64,10 @@ Result<std::string> rootfs_folder(const std::string& given, const Environment& e
   if (path == "/")
     return fail(ErrorCode::invalid, "the machine's own root cannot be a container's",
                 "leave the container out to run on the machine itself");
-  if (S_ISREG(status.st_mode)) return unpacked(path, environment);
+  if (S_ISREG(status.st_mode))
+    return unpack_limits(environment).and_then([&](const UnpackLimits& limits) {
+      return unpacked(path, environment, limits);
+    });
   if (!S_ISDIR(status.st_mode))
     return fail(ErrorCode::invalid, fmt::format("{} is neither a folder nor a tarball", given),
                 "give a folder with a root file system, or a .tar, .tar.gz, .tar.xz or .tar.zst of one");

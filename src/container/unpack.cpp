@@ -9,12 +9,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/file.h"
@@ -43,55 +46,98 @@ Result<Fd> lock(const std::string& path) {
 }
 
 std::vector<std::string> tar_command(const std::string& tarball, const std::string& folder) {
-  std::vector<std::string> words{"tar",
-                                 "--extract",
-                                 "--file",
-                                 tarball,
-                                 "--directory",
-                                 folder,
-                                 "--force-local",
-                                 "--same-permissions",
-                                 "--delay-directory-restore",
-                                 "--anchored",
-                                 "--exclude=dev/*",
-                                 "--exclude=./dev/*",
-                                 fmt::format("--checkpoint={}", checkpoint_records),
-                                 fmt::format("--checkpoint-action=echo={}%u", checkpoint_word)};
+  std::vector<std::string> words{
+      "tar", "--extract", "--file", tarball, "--directory", folder, "--force-local", "--same-permissions",
+      "--delay-directory-restore", "--anchored", "--exclude=dev/*", "--exclude=./dev/*",
+      // Each entry is said before it is unpacked, in columns that names cannot forge.
+      "--verbose", "--verbose", "--full-time", "--quoting-style=escape", "--numeric-owner",
+      fmt::format("--checkpoint={}", checkpoint_records),
+      fmt::format("--checkpoint-action=echo={}%u", checkpoint_word)};
   if (::geteuid() == 0)
-    words.insert(words.end(), {"--same-owner", "--numeric-owner"});
+    words.emplace_back("--same-owner");
   else
     words.emplace_back("--no-same-owner");
   return words;
 }
 
-// What tar writes to standard error: messages, within bounds, and how much it has unpacked.
+// What tar says of an entry: "-rw-r--r-- 0/0 5 2026-01-02 03:04:05 etc/hostname".
+struct Entry {
+  char kind = '-';
+  std::string_view size;  // of a device its numbers
+  std::string_view name;
+};
+
+std::optional<Entry> entry_of(std::string_view line) {
+  constexpr std::size_t mode_size = 10;
+  if (line.size() < mode_size ||
+      line.substr(0, mode_size).find_first_not_of("-dlhcbpsrwxStTCDMVN") != line.npos)
+    return std::nullopt;
+  std::array<std::string_view, 5> columns;  // mode, owner, size, date, time
+  for (std::string_view& column : columns) {
+    const std::size_t end = std::min(line.find(' '), line.size());
+    column = line.substr(0, end);
+    line.remove_prefix(end);
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  }
+  Entry entry{columns[0].front(), columns[2], line};
+  for (const auto& [kind, arrow] : {std::pair('l', " -> "), std::pair('h', " link to ")})
+    if (entry.kind == kind) entry.name = entry.name.substr(0, entry.name.find(arrow));
+  return entry;
+}
+
+std::uint64_t number_in(std::string_view text) {
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// What tar writes: messages, within bounds, how much it has unpacked, and what. The first thing that is not
+// allowed is the problem.
 class Progress {
  public:
-  explicit Progress(Bytes bytes_max) : bytes_max_(bytes_max) {}
+  Progress(Bytes bytes_max, const UnpackLimits& limits) : bytes_max_(bytes_max), limits_(limits) {}
   void add(std::string_view bytes) {
     partial_ += bytes;
-    for (std::size_t end; (end = partial_.find('\n')) != std::string::npos; partial_.erase(0, end + 1))
-      take(std::string_view(partial_).substr(0, end));
+    std::size_t begin = 0;
+    for (std::size_t end; (end = partial_.find('\n', begin)) != std::string::npos; begin = end + 1)
+      take(std::string_view(partial_).substr(begin, end - begin));
+    partial_.erase(0, begin);
     if (partial_.size() > messages_max) take(std::exchange(partial_, {}));
   }
-  bool is_too_large() const { return bytes_ > bytes_max_; }
-  Bytes bytes_max() const { return bytes_max_; }
+  const std::string& problem() const { return problem_; }
   std::string messages() const { return messages_ + partial_; }
 
  private:
   void take(std::string_view line) {
     if (const std::size_t word = line.find(checkpoint_word); word != std::string_view::npos) {
-      const std::string_view number = line.substr(word + checkpoint_word.size());
-      Bytes records = 0;
-      std::from_chars(number.data(), number.data() + number.size(), records);
-      bytes_ = records * record_size;
+      if (number_in(line.substr(word + checkpoint_word.size())) * record_size > bytes_max_)
+        stop(fmt::format("holds more than {}", format_bytes(bytes_max_)));
+    } else if (const auto entry = entry_of(line)) {
+      check(*entry);
     } else if (messages_.size() < messages_max) {
       messages_.append(line).append("\n");
     }
   }
+  void check(const Entry& entry) {
+    const std::string name(entry.name.substr(0, 200));
+    if (++files_ > limits_.files_max) stop(fmt::format("holds more than {} files", limits_.files_max));
+    if (name.starts_with('/')) stop(fmt::format("names {}, which is no path in it", name));
+    // Of a device its numbers stand there, which say nothing; it is left out or of no use (unpack.h).
+    const Bytes size = number_in(entry.size);
+    if (entry.kind == '-' && size > limits_.file_max)
+      stop(fmt::format("holds {} of {}; a file has {} at most", name, format_bytes(size),
+                       format_bytes(limits_.file_max)));
+    const auto slashes = static_cast<std::uint64_t>(std::count(entry.name.begin(), entry.name.end(), '/'));
+    if (slashes > limits_.depth_max)
+      stop(fmt::format("holds {}, which is more than {} folders deep", name, limits_.depth_max));
+  }
+  void stop(std::string why) {
+    if (problem_.empty()) problem_ = std::move(why);
+  }
   const Bytes bytes_max_;
-  Bytes bytes_ = 0;
-  std::string partial_, messages_;
+  const UnpackLimits limits_;
+  std::uint64_t files_ = 0;
+  std::string problem_, partial_, messages_;
 };
 
 void follow(int fd, Progress& progress, pid_t tar) {
@@ -101,7 +147,7 @@ void follow(int fd, Progress& progress, pid_t tar) {
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return;
     progress.add({buffer, static_cast<std::size_t>(got)});
-    if (progress.is_too_large()) ::kill(tar, SIGKILL);
+    if (!progress.problem().empty()) ::kill(tar, SIGKILL);
   }
 }
 
@@ -136,6 +182,7 @@ Result<Ended> run_tar(const std::vector<std::string>& command, Environment envir
     ::prctl(PR_SET_PDEATHSIG,
             SIGKILL);  // not base/subprocess.h: tar must not outlive a start that was killed
     if (::getppid() != parent) ::_exit(127);
+    ::dup2(writer.get(), STDOUT_FILENO);
     ::dup2(writer.get(), STDERR_FILENO);
     const Error error = execute(command, environment, "on this node");
     std::fprintf(stderr, "%s\n", error.what.c_str());
@@ -154,15 +201,15 @@ Result<void> unpack_into(const std::string& folder, const std::string& tarball,
                          const Environment& environment, const UnpackLimits& limits) {
   struct stat packed {};
   if (::stat(tarball.c_str(), &packed) != 0) return fail(system_error("cannot open " + tarball, errno));
-  Progress progress(static_cast<Bytes>(packed.st_size) * limits.growth + limits.free);
+  Progress progress(static_cast<Bytes>(packed.st_size) * limits.growth + limits.free, limits);
   const Result<Ended> ended = run_tar(tar_command(tarball, folder), environment, progress);
   if (!ended) return fail(ended.error());
-  if (progress.is_too_large())
-    return fail(
-        ErrorCode::too_large,
-        fmt::format("{} has {} and holds more than {}", tarball,
-                    format_bytes(static_cast<Bytes>(packed.st_size)), format_bytes(progress.bytes_max())),
-        "if it is meant to, unpack it yourself and name the folder");
+  if (!progress.problem().empty())
+    return fail(ErrorCode::too_large,
+                fmt::format("{} ({}) {}", tarball, format_bytes(static_cast<Bytes>(packed.st_size)),
+                            progress.problem()),
+                "if it is meant to, unpack it yourself and name the folder, or raise the limit "
+                "(SLIPWAY_UNPACK_GROWTH, _FILE_MAX, _FILES_MAX, _DEPTH_MAX)");
   const std::string complaint = first_complaint(ended->messages);
   const bool only_devices = WIFEXITED(ended->status) && WEXITSTATUS(ended->status) == 2 &&
                             complaint.empty() && !ended->messages.empty();
@@ -224,6 +271,23 @@ std::string cache_folder(const Environment& environment, const std::string& tarb
   if (const std::string cache = folder("XDG_CACHE_HOME"); !cache.empty()) return cache + "/slipway/rootfs";
   if (const std::string home = folder("HOME"); !home.empty()) return home + "/.cache/slipway/rootfs";
   return std::filesystem::path(tarball).parent_path().string() + "/.slipway-rootfs";
+}
+
+Result<UnpackLimits> unpack_limits(const Environment& environment) {
+  UnpackLimits limits;
+  for (const auto& [name, limit] : {std::pair("SLIPWAY_UNPACK_GROWTH", &limits.growth),
+                                    std::pair("SLIPWAY_UNPACK_FILE_MAX", &limits.file_max),
+                                    std::pair("SLIPWAY_UNPACK_FILES_MAX", &limits.files_max),
+                                    std::pair("SLIPWAY_UNPACK_DEPTH_MAX", &limits.depth_max)}) {
+    const auto given = environment.find(name);
+    if (given == environment.end()) continue;
+    const auto value = parse_bytes(given->second);
+    if (!value)
+      return fail(ErrorCode::invalid, fmt::format("{} '{}' is no number", name, given->second),
+                  fmt::format("write it like {}=200", name));
+    *limit = *value;
+  }
+  return limits;
 }
 
 Result<std::string> unpacked(const std::string& tarball, const Environment& environment,
