@@ -1,5 +1,8 @@
 """What security costs: TLS beside plain connections, the table of rules, the audit log."""
+import contextlib
+import multiprocessing
 import os
+import socket
 import subprocess
 import time
 
@@ -14,6 +17,7 @@ def security(bench):
     tasks(bench)
     authorize(bench)
     audit(bench)
+    floods(bench)
 
 
 def submit_us(connection, request):
@@ -131,3 +135,77 @@ def audit(bench):
     share = added / (each - added)
     bench.row("audit log, of a submit", f"{added:.1f} us CPU of {each:,.0f} us ({used:,.0f} us CPU)", "5 % of submit throughput", share,
               share <= 0.05, rounds=rounds, submits=submits)
+
+
+def head(method, path, token, *more):
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {token}", *more, "", ""]).encode()
+
+
+def slowloris(port, token, began, ended):
+    """500 connections whose heads never end, a byte of each every quarter of a second. Those that were answered 408 are opened anew."""
+    slow = {}
+    while not ended.is_set():
+        for number in range(500):
+            try:
+                if number not in slow:
+                    slow[number] = socket.create_connection(("127.0.0.1", port), timeout=10)
+                    slow[number].sendall(b"GET /v1/jobs HTTP/1.1\r\nX-Slow: ")
+                slow[number].sendall(b"x")
+            except OSError:
+                slow.pop(number, None)
+        began.set()
+        ended.wait(0.25)
+
+
+def large_bodies(port, token, began, ended):
+    """One body of 100 MB after the other, with its length in the head and in chunks, where none is taken and where some are."""
+    piece = b"[" + b"0," * ((1 << 15) - 1) + b"0"
+    while not ended.is_set():
+        for path in ("/v1/jobs", "/v1/pools", "/healthz"):
+            for chunked in (False, True):
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+                    connection.sendall(head("POST", path, token, "Transfer-Encoding: chunked" if chunked else f"Content-Length: {100 << 20}"))
+                    for _ in range((100 << 20) // len(piece)):
+                        connection.sendall(b"%x\r\n" % len(piece) + piece + b"\r\n" if chunked else piece)
+                        began.set()
+                    connection.recv(100)
+                began.set()
+
+
+def p99_of_another(api, seconds):
+    request, times, until = api.bytes_of("GET", "/v1/jobs"), [], time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        begin = time.perf_counter()
+        status, _ = api.exchange(request)
+        times.append((time.perf_counter() - begin) * 1e3)
+        if status != 200:
+            raise Failed(f"another user is answered {status}")
+    return sorted(times)[int(len(times) * 0.99)]
+
+
+def floods(bench):
+    """What another user waits for a list of jobs, beside each flood and right before it, by turns. The floods come from processes of
+    their own, on the cores that the service has."""
+    seconds, rounds = (1, 3) if bench.quick else (4, 5)
+    with Service(bench.slipway, bench.folders.fresh()) as service:
+        service.drained_pool("lab")
+        for _ in range(20):
+            service.api.call("POST", "/v1/jobs", JOB)
+        other = Connection(service.port, service.api.call("POST", "/v1/tokens", {"name": "ben", "role": "viewer"})["token"])
+        for name, flood in (("slowloris, 500 connections", slowloris), ("bodies of 100 MB, 2 at a time", large_bodies)):
+            quiet, flooded = [], []
+            for _ in range(rounds):
+                quiet.append(p99_of_another(other, seconds))
+                began, ended = multiprocessing.Event(), multiprocessing.Event()
+                children = [multiprocessing.Process(target=flood, args=(service.port, service.token, began, ended), daemon=True)
+                            for _ in range(2 if flood is large_bodies else 1)]
+                for child in children:
+                    child.start()
+                began.wait(60)
+                flooded.append(p99_of_another(other, seconds))
+                ended.set()
+                for child in children:
+                    child.join()
+            ratio = median([after / before for before, after in zip(quiet, flooded)])
+            bench.row(f"p99 of another user beside {name}", f"{median(flooded):.2f} ms; quiet {median(quiet):.2f} ms",
+                      "3 x quiet", ratio, ratio <= 3, quiet_ms=quiet, flooded_ms=flooded)
