@@ -104,6 +104,7 @@ void DutyRunner::keeper_connected(keeper::ProcessList& list) {
   for (const keeper::WaitingAttempt& one : list.waiting) live.insert(one.key);
   secrets_.remove_others(live);
   duties_.keeper_connected(list, clock_.now());
+  for (const ProcessEnded& end : list.ended) stalls_.ended(end.key, end.rank);
   for (ProcessEnded& end : list.ended)
     if (const Duty* duty = duties_.find(end.key)) complete(*duty, end);
   for (const keeper::RunningProcess& one : list.running) {
@@ -111,12 +112,12 @@ void DutyRunner::keeper_connected(keeper::ProcessList& list) {
     const Duty* duty = duties_.find(one.started.key);
     if (!duty || duty->stall.count() == 0 || one.started.pid == 0) continue;
     if (!stalls_.has(one.started.key)) watch_stall(one.started.key, *duty);
-    stalls_.started(one.started.key, one.started.rank, one.started.pid);
+    stalls_.started(one.started.key, one.started.rank, one.started.pid, clock_.now());
   }
 }
 
 void DutyRunner::started(const ProcessStarted& start) {
-  stalls_.started(start.key, start.rank, start.pid);
+  stalls_.started(start.key, start.rank, start.pid, clock_.now());
   watch_wall_time(start);
 }
 
@@ -224,7 +225,7 @@ void DutyRunner::carry_out(duty::Push& push) {
 // ── stalls ──
 
 void DutyRunner::watch_stall(const WorkKey& key, const Duty& duty) {
-  std::map<std::uint32_t, StallWatch::Process> processes;
+  StallWatch::Processes processes;
   for (const Duty::Process& process : duty.processes)
     processes[process.rank] = {
         {duty.folder + "/" + process.stdout_name, duty.folder + "/" + process.stderr_name}, 0};
@@ -254,6 +255,7 @@ void DutyRunner::stop(const StopOrder& order) {
 
 void DutyRunner::forget(std::vector<WorkKey> keys) {
   for (const WorkKey& key : keys) duties_.forget(key);
+  for (const WorkKey& key : keys) stalls_.forget(key);
   for (const WorkKey& key : keys) secrets_.remove(key);
   act();
   keeper_.send(keeper::ForgetRequest{std::move(keys)});

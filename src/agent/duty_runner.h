@@ -77,7 +77,7 @@ class DutyRunner {
   bool keeper_keeps_duties_ = false;
   Duties duties_;
   SecretFolders secrets_;
-  StallWatch stalls_;
+  StallWatch stalls_{observe_machine};
   std::shared_ptr<net::Loop::Timer> stall_timer_;
   std::shared_ptr<net::Loop::Timer> timer_;
 };
