@@ -66,6 +66,7 @@ struct Attempt {
   std::optional<TimePoint> running_since;
   Duration ran_longest{0};             // of its processes that have ended, by the clocks of their keepers
   std::size_t ended_well = 0;          // of its processes
+  bool may_send = false;               // it mounts something: what it wrote may be sent after it ended
   bool exceeded_wall_time = false;     // so it was stopped
   bool counts_against_retries = true;  // its end does
   UsageMeter usage;                    // of all of it

@@ -123,6 +123,7 @@ static void release_node(Turn& turn, Attempt& attempt, std::uint32_t node_index)
   const AttemptKey& key = attempt.record.key;
   node.attempts.erase(key);
   node.preparing -= !attempt.record.is_launched;
+  node.sending -= attempt.may_send;
   if (held) {
     node.used = node.used - member.granted;
     if (const auto end = known_end(turn, attempt, node_index))

@@ -430,5 +430,33 @@ TEST(Dependents, AreSkippedWhenWhatTheyDependOnFails) {
   EXPECT_EQ(bench.ended_jobs.at(id).counts.skipped, 2u);
 }
 
+// Its keeper starts what waits there as soon as the process has ended; the service counts it until all is
+// sent.
+TEST(Prefetch, NothingWaitsOnANodeBehindWhatMaySendItsOutputs) {
+  for (const bool mounts : {false, true}) {
+    SCOPED_TRACE(mounts);
+    Bench bench;
+    bench.pool();
+    bench.join("n1", 2'000);
+    TaskSpec slow = one_node();
+    if (mounts) slow.mount_root = "/mnt/slipway";
+    const AttemptKey key = bench.start(slow).record.key;
+    if (mounts) bench.prepared("n1", key);
+    bench.started("n1", key);
+    TaskSpec brief = one_node();
+    brief.count = 10;
+    const JobId id = bench.submit({brief});
+    bench.finish();
+    bench.ended("n1", AttemptKey{{id, 0, 0}, 1});
+    bench.finish();
+    EXPECT_EQ(bench.node("n1").prefetched.empty(), mounts);
+    bench.ended("n1", key);
+    bench.finish();
+    bench.ended("n1", AttemptKey{{id, 0, 1}, 1});
+    bench.finish();
+    EXPECT_FALSE(bench.node("n1").prefetched.empty());
+  }
+}
+
 }  // namespace
 }  // namespace slipway::control

@@ -181,6 +181,7 @@ void join_gang(Turn& turn, Attempt& attempt, Node& node, const Prepared& prepare
                                false, std::nullopt, member_name(members.back(), node_index)});
   ++attempt.processes_left;
   node.attempts.insert(record.key);
+  node.sending += attempt.may_send;
   hold_capacity(turn, node, attempt);
   refresh_node(turn, node);
   attempt.changed_at = turn.now;

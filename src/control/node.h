@@ -31,6 +31,9 @@ struct Node {
   std::deque<AttemptKey> prefetched;  // of those, waiting for capacity on the node
   std::set<AttemptKey> joining;       // gangs it is getting ready for, while they run elsewhere
   std::uint32_t preparing = 0;        // of both, not launched: the keeper does not know what they hold yet
+  // With processes here, and perhaps something to send: until that is done the keeper has given back what we
+  // still count.
+  std::uint32_t sending = 0;
   // Unknown or fenced attempts (their ranks) that it must end first.
   std::map<WorkKey, std::set<std::uint32_t>> cleaning;
   bool counted = false;  // as a node that is there

@@ -52,7 +52,7 @@ void update_capacity(Turn& turn, Node& node) {
                      .low_priority = node.record.low_priority,
                      .slots = pool.record.slots_per_node,
                      .slots_used = static_cast<std::uint32_t>(node.attempts.size() + node.joining.size()),
-                     .takes_prefetched = is_usable(turn.state, node) && node.preparing == 0,
+                     .takes_prefetched = is_usable(turn.state, node) && node.preparing == 0 && node.sending == 0,
                      .prefetched = static_cast<std::uint32_t>(node.prefetched.size())});
   pool.changed = true;
 }

@@ -142,6 +142,7 @@ static void place_on(Turn& turn, Pool& pool, Job& job, std::uint32_t s, const st
     charge(turn, pool, attempt, n, turn.now);
     node.attempts.insert(attempt.record.key);
     node.preparing += !attempt.record.is_launched;
+    node.sending += attempt.may_send;
     attempt.record.nodes[n].gpus = grant_gpus(node, job.shapes[s].need.per_node.gpus);
     if (is_prefetched)
       put_prefetched(turn, node, attempt);
@@ -172,6 +173,7 @@ static void place_on(Turn& turn, Pool& pool, Job& job, std::uint32_t s, const st
 void fill_processes(Attempt& attempt, const TaskSpec& spec) {
   const std::vector<slipway::Member> members =
       gang_of(spec, static_cast<std::uint32_t>(attempt.record.nodes.size()));
+  attempt.may_send = !spec.mount_root.empty();
   attempt.processes_left = static_cast<std::uint32_t>(members.size());
   attempt.processes.reserve(members.size());
   attempt.members.resize(attempt.record.nodes.size());

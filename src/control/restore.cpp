@@ -220,6 +220,7 @@ static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const A
     charge(turn, pool, live, n, std::max(attempt->placed_at, pool.used_until[job.priority_key.user]));
     node.attempts.insert(attempt->key);
     node.preparing += !attempt->is_launched;
+    node.sending += live.may_send;
     for (const std::uint32_t gpu : live.record.nodes[n].gpus) node.gpus_free.erase(gpu);
     // What was not known to run may have been prefetched; the node's Hello settles it.
     if (attempt->started_at || !attempt->is_launched)
