@@ -256,6 +256,7 @@ class Agent {
 
   void carry_out(effect::Send& send) {
     if (send.session != link_.session()) return;
+    keeper_.flush();  // what came of a push is on record before the service hears of the end
     if (auto* hello = std::get_if<Hello>(&send.message)) say_what_only_this_node_knows(*hello);
     link_.send(send.session, wire::format(send.message));
   }
