@@ -26,6 +26,9 @@ void World::check_event(const EventRecord& event) {
                                        event.job ? event.job->value() : 0, event.task, event.text);
   for (const char c : line) digest_ = (digest_ ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   ++tally_[event.kind];
+  if (event.time < last_event_at_)
+    history_.break_off("an event is earlier than the one before: " + event.kind);
+  last_event_at_ = event.time;
   const bool attempt_end = event.kind == "attempt.ended";
   const bool job_end =
       event.kind == "job.succeeded" || event.kind == "job.failed" || event.kind == "job.cancelled";
@@ -34,6 +37,33 @@ void World::check_event(const EventRecord& event) {
       fmt::format("{} {} {}", event.job->value(), event.task, attempt_end ? *event.attempt : 0);
   if (!ended_once_.insert(what).second) history_.break_off("ended twice: " + what);
   if (job_end) check_ended_job(*event.job);
+  if (!attempt_end) return;
+  for (const auto& [key, nodes] : history_.outputs) {
+    if (key.task.job != *event.job || key.attempt != *event.attempt) continue;
+    const auto attempts = store_->reads().attempts(key.task);
+    for (const AttemptRecord& attempt : *attempts)
+      if (attempt.key == key) check_outputs(attempt);
+  }
+}
+
+// All that a task wrote is where its containers are before it has succeeded. A part of an elastic gang that
+// was lost, or that has left it, is not missed.
+void World::check_outputs(const AttemptRecord& attempt) {
+  const auto nodes = history_.outputs.find(attempt.key);
+  if (nodes == history_.outputs.end() || !attempt.ended_at || attempt.end != EndReason::exited ||
+      attempt.exit_code != 0)
+    return;
+  const auto is_there = [&](const std::string& node) {
+    return std::any_of(attempt.nodes.begin(), attempt.nodes.end(),
+                       [&](const AttemptNode& one) { return one.name == node && !one.has_left; });
+  };
+  for (const auto& [node, outputs] : nodes->second) {
+    if (!is_there(node)) continue;
+    ++tally_["outputs.sent"];
+    if (outputs.has_run && !outputs.is_lost && outputs.pushes == 0)
+      history_.break_off(fmt::format("{} has succeeded, and what it wrote on {} was not sent",
+                                     to_string(attempt.key), node));
+  }
 }
 
 void World::check_ended_job(JobId id) {
@@ -58,9 +88,12 @@ void World::check_ended_job(JobId id) {
       if (attempt.started_at.value_or(attempt.placed_at) < attempt.placed_at ||
           *attempt.ended_at < attempt.started_at.value_or(attempt.placed_at))
         history_.break_off(fmt::format("the times of an attempt of {} are out of order", task.name));
+      if (attempt.detail.starts_with("exceeded max_wall_time")) {
+        ++tally_["ended.wall_time"];
+      }
       const auto stalls = history_.stalls.find(attempt.key);
       tally_["ended.stalled"] +=
-          attempt.end == EndReason::timed_out && stalls != history_.stalls.end() && stalls->second;
+          attempt.end == EndReason::timed_out && stalls != history_.stalls.end() && stalls->second.will;
       uses_retry += attempt.end != EndReason::evicted && attempt.end != EndReason::node_lost &&
                     attempt.end != EndReason::cancelled;
       evictions += attempt.end == EndReason::evicted;
@@ -133,16 +166,22 @@ bool World::is_present(const SimNode& node) const {
 std::string World::broken_attempts() {
   std::map<TaskRef, std::string> live;
   for (const auto& [name, node] : nodes_) {
-    Resources running = node.running_now();
+    Resources running = node.keeper().running_now(now_);
     running.gpus = 0;  // see broken_gpus
     if (!fits(running, node.options().total)) return fmt::format("node {} runs more than it has", name);
     // On whatever node they run, and whether or not the service can reach it.
-    for (const AttemptKey& key : node.attempts_running()) {
+    for (const AttemptKey& key : node.keeper().attempts_running(now_)) {
       if (const auto [at, added] = live.emplace(key.task, to_string(key));
           !added && at->second != to_string(key))
         return fmt::format("processes of two attempts run at once: {} and {}", at->second, to_string(key));
     }
   }
+  return "";
+}
+
+std::string World::broken_limits() {
+  for (const auto& [name, node] : nodes_)
+    if (std::string broken = node.broken_limits(now_); !broken.empty()) return broken;
   return "";
 }
 
@@ -152,7 +191,7 @@ std::string World::broken_gpus() {
   std::map<std::pair<const void*, std::uint32_t>, std::string> users;
   for (auto& [name, node] : nodes_) {
     const void* scope = is_present(node) ? static_cast<const void*>(&node.machine()) : &node;
-    for (const auto& [process, gpus] : node.gpus_visible())
+    for (const auto& [process, gpus] : node.keeper().gpus_visible(now_))
       for (const std::uint32_t gpu : gpus) {
         const std::string user =
             fmt::format("rank {} of {} on {}", process.second, to_string(process.first), name);
@@ -165,7 +204,8 @@ std::string World::broken_gpus() {
 
 std::string World::broken_invariant() {
   if (!history_.broken.empty()) return history_.broken;
-  for (const std::string& broken : {controller_->broken_invariant(), broken_attempts(), broken_gpus()})
+  for (const std::string& broken :
+       {controller_->broken_invariant(), broken_attempts(), broken_gpus(), broken_limits()})
     if (!broken.empty()) return broken;
   for (const JobId id : acknowledged_) {
     const auto job = store_->job(id);
@@ -188,7 +228,7 @@ std::string World::broken_usage() {
   control::Snapshot snapshot;
   controller_->fill(snapshot);
   for (const char* pool : {"lab", "joined"}) {
-    const auto whole = snapshot.usage("default", pool, now_);
+    const auto whole = snapshot.usage("default", pool, service_now());
     if (!whole) continue;
     std::int64_t sum = whole->idle;
     for (const std::int64_t spent : whole->spent) sum += spent;
@@ -202,7 +242,7 @@ std::string World::broken_usage() {
       ++jobs_count;
       const auto live = controller_->live({.job = job.id, .only_job = true});
       UsageMeter meter = live.job ? live.job->usage : *store_->job_usage(job.id);
-      if (live.job) meter.advance(now_);
+      if (live.job) meter.advance(service_now());
       const Usage usage = usage_of_job(meter);
       for (std::size_t kind = 0; kind < spent_kinds; ++kind) spent[kind] += usage.spent[kind];
     }

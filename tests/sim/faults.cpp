@@ -24,30 +24,49 @@ void World::maybe_fault() {
 }
 
 void World::node_fault(SimNode& node) {
-  double drawn = random_.unit() * (odds_.partition + odds_.agent_dies + odds_.keeper_dies + odds_.reinstall +
-                                   odds_.connection_drops + odds_.gpu_change);
+  double drawn = random_.unit() * (odds_.cut + odds_.agent_dies + odds_.keeper_dies + odds_.reinstall +
+                                   odds_.connection_drops + odds_.stop + odds_.gpu_change);
   const auto is = [&](double weight) { return (drawn -= weight) < 0; };
-  if (is(odds_.partition)) {
-    ++tally_["node.partitioned"];
-    node.partitioned_until = now_ + between(100ms, odds_.partition_max);
+  if (is(odds_.cut)) {
+    cut(node);
   } else if (is(odds_.agent_dies)) {
     ++tally_["agent.killed"];
-    lose_session(node);
-    node.restart_agent(now_);
+    node.kill_agent_soon();
   } else if (is(odds_.keeper_dies)) {
     ++tally_["keeper.killed"];
     node.kill_keeper(now_);
   } else if (is(odds_.reinstall)) {
     ++tally_["node.reinstalled"];
-    lose_session(node);
     node.reinstall(now_);
   } else if (is(odds_.connection_drops)) {
     if (!node.session) return;
     ++tally_["connection.dropped"];
     break_session(*node.session);
+  } else if (is(odds_.stop)) {
+    stop(node);
   } else {
     change_gpus(node);
   }
+  send_up(node);
+}
+
+// Nothing can cut what a node of the service's own machine says to it.
+void World::cut(SimNode& node) {
+  if (node.is_local()) return stop(node);
+  const std::uint32_t kind = between(0, 2);
+  ++tally_[kind == 0 ? "node.cut_off" : kind == 1 ? "node.cut_up" : "node.cut_down"];
+  const TimePoint until = now_ + between(100ms, odds_.cut_max);
+  if (kind != 2) node.up_cut_until = until;
+  if (kind != 1) node.down_cut_until = until;
+}
+
+// SIGSTOP, to an agent, a keeper or both. Guards are not stopped: nothing would end a lease then.
+void World::stop(SimNode& node) {
+  const std::uint32_t kind = between(0, 2);
+  ++tally_[kind == 0 ? "agent.paused" : kind == 1 ? "keeper.paused" : "agent_and_keeper.paused"];
+  const TimePoint until = now_ + between(100ms, odds_.stop_max);
+  if (kind != 1) node.stop_agent_until(until);
+  if (kind != 0) node.stop_keeper_until(until);
 }
 
 // A GPU of the node's machine falls off the bus, or is back; the agent looks when it connects again.

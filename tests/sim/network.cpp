@@ -26,19 +26,27 @@ void World::schedule(Flight flight) {
 }
 
 void World::send_up(SimNode& node) {
-  node.carry_out(now_);
   for (SimNode::Outgoing& out : std::exchange(node.outgoing, {})) {
-    if (!out.message) {
-      break_session(out.session);
-    } else if (node.partitioned_until <= now_) {
+    if (out.message)
       schedule({now_, 0, out.session, true, std::move(out.message), std::nullopt});
-    }
+    else
+      close_session(out.session, true);
   }
 }
 
+// As TCP has it: what is sent while a direction is cut arrives when it no longer is.
+bool World::is_cut(const Flight& flight) const {
+  const auto session = session_nodes_.find(flight.session);
+  if (session == session_nodes_.end()) return false;
+  const auto node = nodes_.find(session->second);
+  if (node == nodes_.end()) return false;
+  return (flight.to_service ? node->second.up_cut_until : node->second.down_cut_until) > now_;
+}
+
 void World::deliver() {
-  const auto later = std::partition(flights_.begin(), flights_.end(),
-                                    [&](const Flight& flight) { return flight.at <= now_; });
+  const auto later = std::partition(flights_.begin(), flights_.end(), [&](const Flight& flight) {
+    return flight.at <= now_ && !is_cut(flight);
+  });
   std::vector<Flight> arrived(std::make_move_iterator(flights_.begin()), std::make_move_iterator(later));
   flights_.erase(flights_.begin(), later);
   std::sort(arrived.begin(), arrived.end(), [](const Flight& a, const Flight& b) {
@@ -55,7 +63,9 @@ void World::deliver() {
 // Messages of sessions long gone are delivered too: the controller must not be misled by them.
 void World::deliver_up(Flight& flight) {
   if (is_read_only_) return;
-  if (auto* hello = std::get_if<Hello>(&*flight.up)) {
+  if (!flight.up) {
+    if (sessions_.erase(flight.session) > 0) controller_->disconnected(flight.session);
+  } else if (auto* hello = std::get_if<Hello>(&*flight.up)) {
     if (sessions_.contains(flight.session)) controller_->hello(flight.session, ana, *hello);
   } else {
     controller_->report(flight.session, std::get<Report>(*flight.up));
@@ -63,52 +73,45 @@ void World::deliver_up(Flight& flight) {
 }
 
 void World::deliver_down(Flight& flight) {
-  const auto found = sessions_.find(flight.session);
-  if (found == sessions_.end()) return;
-  SimNode& node = nodes_.at(found->second);
-  if (node.partitioned_until > now_) return;
-  node.agent().received(flight.session, std::move(*flight.down), now_);
-  send_up(node);
+  const auto session = session_nodes_.find(flight.session);
+  const auto node = session == session_nodes_.end() ? nodes_.end() : nodes_.find(session->second);
+  if (node != nodes_.end()) node->second.receive(flight.session, std::move(flight.down));
 }
 
 void World::dial() {
   if (is_read_only_) return;
   for (auto& [name, node] : nodes_) {
-    if (node.session || node.has_quit() || node.dial_at > now_ || node.partitioned_until > now_) continue;
+    if (!node.may_dial(now_)) continue;
     const SessionId session{++session_last_};
-    sessions_[session] = name;
+    sessions_.insert(session);
+    session_nodes_[session] = name;
     node.connect(session, now_);
-    send_up(node);
+  }
+}
+
+// One side has closed it; the other hears of that when it hears everything that was sent before, or at once
+// where the path is free.
+void World::close_session(SessionId session, bool by_agent) {
+  Flight closed{now_, 0, session, by_agent, std::nullopt, std::nullopt};
+  if (!by_agent) sessions_.erase(session);
+  if (is_cut(closed)) {
+    closed.order = ++flight_last_;
+    flights_.push_back(std::move(closed));
+  } else if (by_agent) {
+    deliver_up(closed);
+  } else {
+    deliver_down(closed);
   }
 }
 
 void World::break_session(SessionId session) {
-  const auto found = sessions_.find(session);
-  if (found == sessions_.end()) return;
-  SimNode& node = nodes_.at(found->second);
-  sessions_.erase(found);
-  if (node.session == session) {
-    node.session.reset();
-    node.agent().disconnected(session);
-    node.dial_at = now_ + between(10ms, 1500ms);
-  }
+  if (!sessions_.contains(session)) return;
   if (!is_read_only_) controller_->disconnected(session);
-}
-
-void World::lose_session(SimNode& node) {
-  if (!node.session) return;
-  const SessionId session = *node.session;
-  sessions_.erase(session);
-  if (!is_read_only_) controller_->disconnected(session);
+  close_session(session, false);
 }
 
 void World::break_all_sessions() {
-  for (const auto& [session, name] : std::exchange(sessions_, {})) {
-    SimNode& node = nodes_.at(name);
-    node.session.reset();
-    node.agent().disconnected(session);
-    node.dial_at = now_ + between(10ms, 1500ms);
-  }
+  for (const SessionId session : std::exchange(sessions_, {})) close_session(session, false);
 }
 
 }  // namespace slipway::sim

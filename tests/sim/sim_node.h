@@ -1,6 +1,6 @@
 #pragma once
-// A simulated node: the real AgentCore over a keeper whose processes are only records.
-#include <map>
+// A simulated node: the agent's real decisions (AgentCore, Duties, StallWatch) over a simulated keeper.
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -9,30 +9,12 @@
 #include <vector>
 
 #include "agent/core.h"
-#include "base/random.h"
-#include "keeper/capacity.h"
-#include "keeper/leases.h"
-#include "sim/theme.h"
+#include "agent/duties.h"
+#include "agent/order.h"
+#include "agent/stall.h"
+#include "sim/sim_keeper.h"
 
 namespace slipway::sim {
-
-using ProcessKey = std::pair<WorkKey, std::uint32_t>;  // with the rank
-
-// How often each kind of fault and outcome occurred, by names like those of events: keeper.killed.
-using Tally = std::map<std::string, std::size_t>;
-
-// What really happened on all nodes: each process may start once, and one of a gang only when all its nodes
-// were prepared.
-struct ProcessHistory {
-  std::set<ProcessKey> started;
-  std::map<AttemptKey, std::set<std::string>> prepared;  // which nodes were, for it
-  std::map<WorkKey, bool> stalls;                        // whether its processes will
-  std::string broken;                                    // the first invariant that did not hold
-
-  void break_off(std::string what) {
-    if (broken.empty()) broken = std::move(what);
-  }
-};
 
 struct Machine {  // local nodes share one
   std::set<std::uint32_t> gpus_gone;
@@ -40,12 +22,6 @@ struct Machine {  // local nodes share one
 
 class SimNode {
  public:
-  struct Context {  // of the world
-    Random& random;
-    const Odds& odds;
-    ProcessHistory& history;
-    Tally& tally;
-  };
   struct Options {
     std::string name;
     std::string pool;
@@ -53,86 +29,108 @@ class SimNode {
     Resources total;
     std::vector<std::uint32_t> gpus;  // assigned to it
   };
-  SimNode(Options options, Machine& machine, Context context);
+  SimNode(Options options, Machine& machine, Context context, TimePoint now);
 
   // Faults.
-  void restart_agent(TimePoint now);  // kill -9 of the agent: the keeper and its processes continue
-  void kill_keeper(TimePoint now);    // its processes die with it
-  void reinstall(TimePoint now);      // a new instance: nothing of the old one is left
+  void kill_agent(TimePoint now);   // the keeper and its processes continue; another agent starts soon
+  void kill_agent_soon();           // in the middle of what it does next
+  void kill_keeper(TimePoint now);  // its processes die with it
+  void reinstall(TimePoint now);    // a new instance: nothing of the old one is left
+  void stop_agent_until(TimePoint until) { agent_stopped_until_ = until; }
+  void stop_keeper_until(TimePoint until) { keeper_.stop_until(until); }
+  void go_on(TimePoint now);  // whatever was stopped
+  void remove();              // the node is gone, and all that ran there
 
+  // The network. What arrives while the agent is stopped it reads later.
+  bool may_dial(TimePoint now) const;
   void connect(SessionId session, TimePoint now);
-  void run(TimePoint now);  // ends and stalls that are due, then the agent's timers
+  void receive(SessionId from, std::optional<ToAgent> message);  // none: the session was closed
 
-  // Carries out the agent's effects; messages for the service are left in `outgoing`.
-  void carry_out(TimePoint now);
+  // Everything reacts; messages for the service are left in `outgoing`.
+  void run(TimePoint now);
   struct Outgoing {
     SessionId session;
-    std::optional<FromAgent> message;  // none: the agent closed the session
+    std::optional<FromAgent> message;  // none: the agent closed the session, or was killed
   };
   std::vector<Outgoing> outgoing;
 
-  agent::AgentCore& agent() { return *agent_; }
   const Options& options() const { return options_; }
   const std::string& name() const { return options_.name; }
   bool has_quit() const { return quit_; }
   bool is_local() const { return options_.local; }
   Machine& machine() { return machine_; }
-  Resources running_now() const;
-  std::set<AttemptKey> attempts_running() const;  // and no preparations or start tasks
-  // What CUDA_VISIBLE_DEVICES names for the processes of attempts that run now.
-  std::vector<std::pair<ProcessKey, std::vector<std::uint32_t>>> gpus_visible() const;
+  const SimKeeper& keeper() const { return keeper_; }
   void assign_gpus(std::vector<std::uint32_t> gpus) { options_.gpus = std::move(gpus); }  // to the next agent
+  std::string broken_limits(TimePoint now) const;  // work that runs for longer than it may
 
-  std::optional<SessionId> session;  // of the agent's connection, as the network sees it
+  std::optional<SessionId> session;  // of the agent's connection, as the agent sees it
   TimePoint dial_at{};
-  TimePoint partitioned_until{};  // no message passes before this
+  // No message gets through before this, in one direction.
+  TimePoint up_cut_until{}, down_cut_until{};
 
  private:
-  struct Running {
-    ProcessStarted started;
-    Resources resources;
-    std::vector<std::uint32_t> gpus;
-    TimePoint ends_at;
-    ProcessEndKind kind;
-    int code;
-  };
-  struct Stall {  // of an attempt on this node
-    TimePoint at;
-    std::optional<TimePoint> until;  // its processes continue then, and soon end
-    bool is_reported = false;
-  };
-  keeper::ProcessList list() const;
-  void start(StartOrder order, TimePoint now);
-  void end_leases(TimePoint now);
-  void begin(const StartOrder& order, TimePoint now);
-  void start_waiting(TimePoint now);
-  void stop(const StopOrder& order, TimePoint now);
-  void stage(PrepareOrder order, TimePoint now);
+  void make_agent(TimePoint now);
+  bool agent_runs(TimePoint now) const { return is_agent_up_ && agent_stopped_until_ <= now; }
+  bool takes_step();  // false: the agent was killed before it
+
+  void hear_service(TimePoint now);
+  void say(SessionId to, FromAgent message, TimePoint now);
+  void note_told(const ProcessEnded& end);
+  void open_keeper(TimePoint now);
+  void tell_keeper(keeper::ToKeeper message);
+  void flush();
+  void hear_keeper(TimePoint now);
+  void hear_list(keeper::ProcessList& list, TimePoint now);
+  void watch_wall_time(const ProcessStarted& start);
+  void watch_stall(const WorkKey& key, const agent::Duty& duty, TimePoint now);
+  void look_for_stalls(TimePoint now);
+  std::vector<agent::StallWatch::Progress> observe(
+      const std::vector<const agent::StallWatch::Processes*>& works) const;
+
+  void carry_out(TimePoint now);
+  void carry_out(agent::effect::Send& send, TimePoint now);
+  void carry_out(agent::effect::CloseSession& close, TimePoint now);
+  void carry_out(agent::effect::Stage& to_stage, TimePoint now);
+  void carry_out(agent::effect::Release& release, TimePoint now);
+  void carry_out(agent::effect::WriteFiles&, TimePoint) {}
+  void carry_out(agent::effect::RemoveFolder& remove, TimePoint now);
+  void carry_out(agent::effect::Start& start, TimePoint now);
+  void carry_out(agent::effect::Stop& stop, TimePoint now);
+  void carry_out(agent::effect::RenewLease& renew, TimePoint now);
+  void carry_out(agent::effect::Forget& effect, TimePoint now);
+  void carry_out(agent::effect::Quit& quit, TimePoint now);
+  void carry_out_duties();
+  void start_push(const PushRun& run);
   void end_staging(TimePoint now);
   void staged(const PrepareOrder& order, TimePoint now);
-  void note_end(ProcessEnded end, TimePoint now);
-  void end(ProcessKey key, ProcessEndKind kind, int code, TimePoint now);
-  void plan_end(const StartOrder& order, const ProcessStart& process, Running& running, TimePoint now);
-  void plan_stall(const StartOrder& order, TimePoint now);
-  void run_stalls(TimePoint now);
-  void make_agent();
-  void forget_processes();
+  void forget(const std::vector<WorkKey>& keys);
 
   Options options_;
   Machine& machine_;
   Context context_;
+  agent::NodeContext node_context_;
   std::string instance_;
-  keeper::Leases leases_;  // of the keeper
-  double slowness_;        // of its clock
+  SimKeeper keeper_;
+
+  // Of the agent that runs.
   std::unique_ptr<agent::AgentCore> agent_;
-  std::vector<std::uint32_t> agent_gpus_;  // those the agent was started with
-  std::map<ProcessKey, Running> running_;
-  std::map<ProcessKey, ProcessEnded> ended_;
-  keeper::Capacity capacity_;
-  std::map<WorkKey, StartOrder> waiting_;  // for free capacity
-  std::map<WorkKey, std::size_t> left_;    // processes that have not ended
-  std::map<WorkKey, Stall> stalls_;
+  std::unique_ptr<agent::Duties> duties_;
+  std::unique_ptr<agent::StallWatch> stalls_;
+  TimePoint observed_at_{};
+  std::vector<std::uint32_t> agent_gpus_;
+  std::deque<std::pair<SessionId, std::optional<ToAgent>>> inbox_;
+  std::vector<keeper::ToKeeper> to_keeper_;  // with the next flush()
+  std::optional<TimePoint> list_asked_at_;
   std::vector<std::pair<TimePoint, PrepareOrder>> staging_;  // what takes a while, and when it is done
+
+  bool is_agent_up_ = true;
+  TimePoint agent_starts_at_{};
+  TimePoint agent_stopped_until_{};
+  std::optional<std::int64_t> dies_in_;                          // so many steps
+  bool dies_before_record_ = false;                              // but of a push
+  bool is_dying_ = false;                                        // nothing that it does now gets out any more
+  std::map<ProcessKey, std::pair<TimePoint, Duration>> limits_;  // when its wall time is over, and its grace
+  TimePoint well_since_{};  // agent and keeper run, and know of each other
   bool quit_ = false;
 };
 

@@ -14,7 +14,9 @@ void apply(Theme theme, Odds& odds) {
       odds.low_priority = odds.eviction_rule = 1;  // and when nodes come and go
       odds.evict_every_max = 6s;
       odds.resize = 0.02, odds.evict_node = 0.01;
-      odds.staging_fails = 0.3, odds.staging_is_slow = 0;
+      odds.staging_fails = 0.45, odds.staging_is_slow = 0;
+      odds.node_fault = 0.005, odds.store_fails = 0.001;
+      odds.outputs = 0;
       odds.gpu_task = 0.02;
       return;
     case Theme::evictions:
@@ -39,7 +41,7 @@ void apply(Theme theme, Odds& odds) {
       return;
     case Theme::service_restarts:
       odds.service_crashes = 0.02;
-      odds.service_stops = 0.004;
+      odds.service_stops = 0.008;
       odds.service_pauses = 0.005;
       return;
     case Theme::node_failures:
@@ -50,7 +52,7 @@ void apply(Theme theme, Odds& odds) {
     case Theme::network:
       odds.is_lost = 0.02, odds.is_late = 0.05, odds.is_repeated = 0.04;
       odds.node_fault = 0.04;
-      odds.partition = odds.connection_drops = 4, odds.partition_max = 30s;
+      odds.cut = 8, odds.connection_drops = 4, odds.stop = 0.3, odds.cut_max = 30s;
       // Long tasks under leases, that end before some of them have begun.
       odds.far_nodes_min = 3, odds.far_nodes_max = 6;
       odds.joined = 0.8, odds.is_short = 0.1;
@@ -74,13 +76,32 @@ void apply(Theme theme, Odds& odds) {
       odds.is_short = 0.2;
       return;
     case Theme::arrays:
-      odds.array = 0.9, odds.gpu_task = 0.1;
-      odds.is_short = 0.95;
+      odds.array = 0.9, odds.gpu_task = 0.1, odds.outputs = 0;
+      odds.is_short = 0.95, odds.short_max = 8ms;
       return;
     case Theme::operators:
-      odds.cancel = 0.01, odds.drain = 0.03, odds.resize = 0.02, odds.stop_resize = 0.03;
+      odds.cancel = 0.01, odds.drain = 0.03, odds.resize = 0.02, odds.stop_resize = 0.06;
       odds.remove_node = odds.reset_node = odds.evict_node = 0.01;
       odds.submit = 0.01;
+      return;
+    case Theme::pauses:
+      odds.node_fault = 0.05;
+      odds.stop = 12, odds.stop_max = 25s;
+      odds.agent_dies = 2;
+      odds.far_nodes_min = 4, odds.far_nodes_max = 6;  // under leases
+      odds.joined = 0.8, odds.is_short = 0.1, odds.keeps = 0;
+      odds.submit = 0.03, odds.gang = 0.2, odds.gpu_task = 0.1;
+      odds.source = odds.staging_is_slow = 0.5;
+      return;
+    case Theme::duties:
+      odds.outputs = 1, odds.is_short = 0.9;
+      odds.push_fails = 0.3, odds.push_max = 20s;
+      odds.node_fault = 0.05;
+      odds.agent_dies = 4, odds.keeper_dies = odds.stop = 2;
+      odds.low_priority = odds.eviction_rule = 0.8;
+      odds.evict_every_max = 8s, odds.evict_node = odds.cancel = 0.02;
+      odds.far_nodes_min = 2, odds.far_nodes_max = 4;
+      odds.joined = 0.4;
       return;
   }
 }
@@ -91,7 +112,8 @@ std::string_view to_string(Theme theme) {
   constexpr std::string_view names[] = {"mixed",          "elastic", "evictions",        "start tasks",
                                         "autoscaling",    "GPUs",    "service restarts", "node failures",
                                         "store failures", "network", "sharing",          "gangs",
-                                        "timeouts",       "arrays",  "operators"};
+                                        "timeouts",       "arrays",  "operators",        "pauses",
+                                        "duties"};
   static_assert(std::size(names) == theme_count);
   return names[static_cast<std::size_t>(theme)];
 }

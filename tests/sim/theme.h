@@ -25,8 +25,10 @@ enum class Theme : std::uint8_t {
   timeouts,
   arrays,
   operators,  // people who cancel, drain, resize and remove
+  pauses,     // of agents and keepers
+  duties,     // outputs are sent, while everything dies
 };
-constexpr std::uint64_t theme_count = 15;
+constexpr std::uint64_t theme_count = 17;
 // A shard runs the seeds of one remainder of a division by 4, and has all themes in turn.
 static_assert(theme_count % 2 == 1);
 
@@ -39,6 +41,7 @@ struct Odds {
   double low_priority = 0.5, eviction_rule = 0.4, start_task = 0.4;
   double scale_by_demand = 0.3, scale_by_formula = 0.2;
   double limit = 0.2;  // each of them
+  double keeps = 0.3;  // that its nodes go on without contact
   double quota = 0.1;  // of a user and of the workspace, each of them
   std::int64_t nodes_min = 1, nodes_max = 6;
   std::int64_t far_nodes_min = 0, far_nodes_max = 3;  // of other machines, under leases
@@ -53,21 +56,26 @@ struct Odds {
   double preparation = 0.2, interruptions_max = 0.1;
   double start_timeout = 0.1, wall_time = 0.2, stall_timeout = 0.1;
   double gpu_task = 0.3;
-  double source = 0.1;  // its code is laid out first
+  double source = 0.1;   // its code is laid out first
+  double outputs = 0.2;  // what it writes is sent to a container
 
   // Of a process.
+  Duration short_max = 20ms;
   double start_fails = 0.02, is_killed = 0.05, exits_with_1 = 0.1, is_short = 0.6;
   double start_task_fails = 0.15;
   double staging_fails = 0.01, staging_is_slow = 0.05, preparation_fails = 0.05;
   double stalls = 0.3;  // where it has a time-out
+  double push_fails = 0.15;
+  Duration push_max = 8s;
 
   // Of faults: per step, and of those of nodes the weights.
   double store_fails = 0.003, service_crashes = 0.002, service_stops = 0.0003;
   double service_pauses = 0.001;
+  double clock_jumps = 0;  // while the service is down
   double node_fault = 0.02;
-  double partition = 1, agent_dies = 1, keeper_dies = 1, reinstall = 0.3, connection_drops = 1;
-  double gpu_change = 0.3;
-  Duration partition_max = 15s;
+  double cut = 1, agent_dies = 1, keeper_dies = 1, reinstall = 0.3, connection_drops = 1;
+  double stop = 1, gpu_change = 0.3;
+  Duration cut_max = 15s, stop_max = 12s;
 
   // Of a message.
   double is_lost = 0.003, is_late = 0.01, is_repeated = 0.005;

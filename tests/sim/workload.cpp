@@ -51,10 +51,15 @@ void World::create_pools() {
   joined.provisioner = "none";
   joined.lease = between(5s, 8s);
   joined.lost_after = 30s;
-  if (chance(0.3)) joined.on_lease_loss = OnLeaseLoss::keep;
+  if (chance(odds_.keeps)) joined.on_lease_loss = OnLeaseLoss::keep;
   for (const PoolRequest& request : {lab, joined})
     if (const auto made = controller_->create_pool(ana, request); !made)
       history_.break_off("a pool could not be created: " + made.error().what);
+  DatastoreRecord results;
+  results.name = "results";
+  results.url = "https://store.example/results";
+  if (const auto made = controller_->put_datastore(ana, results); !made)
+    history_.break_off("a datastore could not be made: " + made.error().what);
   set_quotas();
 }
 
@@ -152,6 +157,10 @@ TaskSpec World::random_task(const JobSpec& job, std::int64_t index) {
   if (chance(odds_.start_timeout)) task.start_timeout = between(1ms, 60s);
   if (chance(odds_.wall_time)) task.max_wall_time = between(10ms, 20s);
   if (chance(odds_.stall_timeout)) task.stall_timeout = between(1s, 5s);
+  if (chance(odds_.outputs)) {
+    task.mount_root = usual_mount_root;
+    task.mounts.push_back({"out", MountKind::datastore, "results", "", false});
+  }
   if (index > 0 && chance(0.4)) task.depends_on.push_back(job.tasks[between(0, index - 1)].name);
   return task;
 }
@@ -169,7 +178,7 @@ JobSpec World::random_job() {
 }
 
 void World::submit() {
-  controller_->set_now(now_);
+  controller_->set_now(service_now());
   JobSpec job = random_job();
   const std::string key = chance(0.3) ? fmt::format("key{}", between(0, 5)) : "";
   const auto submitted = controller_->submit(chance(0.6) ? ana : ben, std::move(job), key);
@@ -186,7 +195,7 @@ void World::submit() {
 
 void World::people_act() {
   if (is_read_only_) return;
-  controller_->set_now(now_);
+  controller_->set_now(service_now());
   if (chance(odds_.submit)) submit();
   if (is_read_only_) return;
   if (chance(odds_.cancel) && !acknowledged_.empty()) {

@@ -37,14 +37,18 @@ control::Settings World::settings() const {
 }
 
 void World::load_controller() {
-  controller_ = std::move(*control::Controller::load(*store_, settings(), random_.next(), now_));
-  controller_->set_now(now_);
+  controller_ = std::move(*control::Controller::load(*store_, settings(), random_.next(), service_now()));
+  controller_->set_now(service_now());
   is_stopping_ = false;
   quota_used_.clear();
 }
 
 void World::restart_service() {
   break_all_sessions();
+  if (faults_ && chance(odds_.clock_jumps)) {
+    ++tally_["clock.jumped"];
+    clock_off_ = between(-50h, 50h);
+  }
   load_controller();
 }
 
@@ -54,7 +58,7 @@ void World::turn() {
     is_read_only_ = false;
     restart_service();
   }
-  controller_->set_now(now_);
+  controller_->set_now(service_now());
   if (faults_ && chance(odds_.service_crashes)) {
     ++tally_["service.crashed_before_save"];
     return restart_service();
@@ -77,9 +81,8 @@ void World::turn() {
   for (const auto& [workspace, name] : outputs->agents_stuck)  // as the provisioner does
     if (const auto node = nodes_.find(name); node != nodes_.end()) {
       ++tally_["agent.stuck"];
-      lose_session(node->second);
-      node->second.restart_agent(now_);
-      node->second.partitioned_until = now_;
+      node->second.kill_agent(now_);
+      send_up(node->second);
     }
   if (is_stopping_ && controller_->is_stopped()) {
     ++tally_["service.stopped"];
@@ -91,11 +94,8 @@ void World::turn() {
 
 void World::add_node(SimNode::Options options, Machine& machine) {
   const std::string name = options.name;
-  SimNode& node = nodes_
-                      .emplace(std::piecewise_construct, std::forward_as_tuple(name),
-                               std::forward_as_tuple(std::move(options), machine, context()))
-                      .first->second;
-  node.agent().keeper_connected({}, now_);
+  nodes_.emplace(std::piecewise_construct, std::forward_as_tuple(name),
+                 std::forward_as_tuple(std::move(options), machine, context(), now_));
 }
 
 // Agents for the nodes that should exist, none for the others; a service that stops starts none.
@@ -114,7 +114,8 @@ void World::follow_local_nodes(bool have_changed) {
   }
   for (auto node = nodes_.begin(); node != nodes_.end();) {
     if (node->second.is_local() && (!wanted.contains(node->first) || node->second.has_quit())) {
-      std::erase_if(sessions_, [&](const auto& entry) { return entry.second == node->first; });
+      std::erase_if(sessions_, [&](SessionId one) { return session_nodes_.at(one) == node->first; });
+      node->second.remove();
       node = nodes_.erase(node);
     } else {
       ++node;
@@ -147,7 +148,7 @@ void World::step() {
 void World::continue_service() {
   const auto since = std::exchange(service_paused_at_, {});
   if (!since) return;
-  controller_->set_now(now_);
+  controller_->set_now(service_now());
   controller_->service_paused(now_ - *since);
 }
 
@@ -164,10 +165,13 @@ void World::heal() {
   store_->fail_saves(false);
   machine_.gpus_gone.clear();
   for (auto& [name, machine] : machines_) machine.gpus_gone.clear();
-  for (auto& [name, node] : nodes_) node.partitioned_until = now_;
+  for (auto& [name, node] : nodes_) {
+    node.up_cut_until = node.down_cut_until = now_;
+    node.go_on(now_);
+  }
   turn();
   restart_service();  // it finds the GPUs that are back
-  controller_->set_now(now_);
+  controller_->set_now(service_now());
   PoolRequest by_hand;
   by_hand.autoscale = Autoscale{};
   (void)controller_->resize_pool(ana, "lab", by_hand);
@@ -196,12 +200,12 @@ void World::shrink_to_nothing() {
     step();
   } while (!controller_->local_nodes().empty() && now_ < end);
   if (now_ >= end) history_.break_off("the healed pool keeps nodes it should not have");
-  controller_->set_now(now_);
+  controller_->set_now(service_now());
 }
 
 // A node whose start task failed is reset, a drained one resumed.
 void World::look_after_nodes() {
-  controller_->set_now(now_);
+  controller_->set_now(service_now());
   for (const NodeView& view : controller_->nodes(ana, "")) {
     if (view.node.state == NodeState::start_failed) (void)controller_->reset_node(ana, view.node.name);
     if (view.node.drained) (void)controller_->drain_node(ana, view.node.name, false);

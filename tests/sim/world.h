@@ -40,6 +40,7 @@ class World {
   void run_nodes();
   void continue_service();  // where it was paused
   void load_controller();
+  TimePoint service_now() const { return now_ + clock_off_; }
   void restart_service();  // at once, as after kill -9
   void follow_local_nodes(bool have_changed);
   void add_node(SimNode::Options options, Machine& machine);
@@ -53,22 +54,25 @@ class World {
     std::uint64_t order;
     SessionId session;
     bool to_service;
-    std::optional<FromAgent> up;
+    std::optional<FromAgent> up;  // neither of both: the session was closed
     std::optional<ToAgent> down;
   };
   void schedule(Flight flight);
+  bool is_cut(const Flight& flight) const;
   void send_up(SimNode& node);
   void deliver();
   void deliver_up(Flight& flight);
   void deliver_down(Flight& flight);
   void dial();
+  void close_session(SessionId session, bool by_agent);
   void break_session(SessionId session);
-  void lose_session(SimNode& node);  // without the agent: it has died
   void break_all_sessions();
 
   // -- faults (faults.cpp)
   void maybe_fault();
   void node_fault(SimNode& node);
+  void cut(SimNode& node);
+  void stop(SimNode& node);
   void change_gpus(SimNode& node);
 
   // -- people (workload.cpp)
@@ -94,6 +98,8 @@ class World {
   bool is_present(const SimNode& node) const;
   std::string broken_gpus();
   std::string broken_attempts();
+  std::string broken_limits();
+  void check_outputs(const AttemptRecord& attempt);
 
   bool chance(double probability) { return random_.chance(probability); }
   std::uint32_t between(std::int64_t low, std::int64_t high) {
@@ -103,12 +109,13 @@ class World {
     return Duration(random_.between(low.count(), high.count()));
   }
   SimNode& any_node();
-  SimNode::Context context() { return {random_, odds_, history_, tally_}; }
+  Context context() { return {random_, odds_, history_, tally_}; }
 
   Random random_;
   Odds odds_;
   bool faults_ = false;  // until there are pools
-  TimePoint now_{1h};
+  TimePoint now_{1000h};
+  Duration clock_off_{0};  // by which the clock of the service differs, since it was last started
 
   std::unique_ptr<store::MemoryStore> store_;
   std::unique_ptr<control::Controller> controller_;
@@ -123,7 +130,8 @@ class World {
   std::map<std::string, Machine> machines_;  // of nodes that join
   std::map<std::string, SimNode> nodes_;
 
-  std::map<SessionId, std::string> sessions_;
+  std::set<SessionId> sessions_;                    // open, as the service sees it
+  std::map<SessionId, std::string> session_nodes_;  // of all that ever were
   std::uint64_t session_last_ = 0;
   std::vector<Flight> flights_;
   std::uint64_t flight_last_ = 0;
@@ -136,6 +144,7 @@ class World {
   std::uint32_t submitted_ = 0;
   std::uint64_t turns_ = 0;
   std::set<std::string> ended_once_;
+  TimePoint last_event_at_{};
   std::map<std::string, std::pair<JobId, TimePoint>> reserved_;  // by pool
   std::set<JobId> limited_;
   std::map<QuotaKey, QuotaAmounts> quota_used_;  // after the last turn of this controller
