@@ -89,7 +89,10 @@ class Api {
 
   // What a compatibility API is built on. Its paths come before the routes here.
   CompatApiContext compat_api_context();
-  void add_compat_api(std::unique_ptr<CompatApi> compat) { compat_apis_.push_back(std::move(compat)); }
+  void add_compat_api(std::unique_ptr<CompatApi> compat) {
+    reserved_tags_.push_back(compat->reserved_tags());
+    compat_apis_.push_back(std::move(compat));
+  }
 
   const Router& router() const { return router_; }
   const std::vector<std::unique_ptr<CompatApi>>& compat_apis() const { return compat_apis_; }
@@ -281,6 +284,7 @@ class Api {
   Reach reach_;
   Router router_;
   std::vector<std::unique_ptr<CompatApi>> compat_apis_;
+  std::vector<ReservedTags> reserved_tags_;  // theirs; complete before the first request
   EventHub hub_;
   NodeSessions sessions_;
   BlobStore blobs_;

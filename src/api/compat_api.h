@@ -13,6 +13,7 @@
 #include "base/seal.h"
 #include "control/loop.h"
 #include "domain/access.h"
+#include "domain/job.h"
 
 namespace slipway::api {
 
@@ -30,6 +31,7 @@ class CompatApi {
   // What the request asks of the table: decided before its body is read.
   virtual Access access(const net::Request& head) const = 0;
   virtual std::vector<CompatRoute> routes() const = 0;  // all there are
+  virtual ReservedTags reserved_tags() const = 0;       // under which it files its things
   virtual net::Response unauthorized() const = 0;
   virtual net::Response denied(const Error& why) const = 0;
   // The caller is set where the request is not open to anyone.

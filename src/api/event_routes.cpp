@@ -122,7 +122,8 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
 // One client that waits for a job's end. It watches before it looks: an end between the two is not missed.
 class JobWait : public std::enable_shared_from_this<JobWait> {
  public:
-  JobWait(ReadPool& reads, EventHub& hub, const Call& call) : reads_(reads), hub_(hub), call_(call) {}
+  JobWait(ReadPool& reads, EventHub& hub, const std::vector<ReservedTags>& reserved, const Call& call)
+      : reads_(reads), hub_(hub), reserved_(reserved), call_(call) {}
 
   void start(Duration timeout) {
     keep_ = shared_from_this();
@@ -181,12 +182,13 @@ class JobWait : public std::enable_shared_from_this<JobWait> {
       if (ended_.contains(job->id)) look();
       return;
     }
-    call_.send(job ? json(200, wire::format(*job)) : problem(job.error()));
+    call_.send(job ? json(200, wire::format(*job, reserved_)) : problem(job.error()));
     end();
   }
 
   ReadPool& reads_;
   EventHub& hub_;
+  const std::vector<ReservedTags>& reserved_;
   Call call_;
   std::shared_ptr<JobWait> keep_;  // itself, while the client is there
   std::shared_ptr<void> watch_;
@@ -201,7 +203,8 @@ Result<std::uint64_t> number_of(const std::string& text, std::string_view what) 
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size())
-    return fail(ErrorCode::invalid, fmt::format("{} '{}' is not a number", what, text.substr(0, 50)));
+    return fail(ErrorCode::invalid, fmt::format("{} '{}' is not a number", what, text.substr(0, 50)),
+                "use the next of the page before");
   return number;
 }
 
@@ -272,7 +275,8 @@ void Api::add_event_routes() {
   router_.add("GET", "/v1/jobs/{job}/wait", {Object::job, Verb::read}, [this](const Call& call) {
     const auto timeout = parse_duration(call.parameter("timeout").value_or("60"));
     if (!timeout) return call.send(problem(timeout.error()));
-    std::make_shared<JobWait>(reads_, hub_, call)->start(std::clamp(*timeout, Duration(0), wait_max));
+    std::make_shared<JobWait>(reads_, hub_, reserved_tags_, call)
+        ->start(std::clamp(*timeout, Duration(0), wait_max));
   });
 }
 

@@ -36,7 +36,8 @@ Result<JobRecord> job_of(ReadStore& store, const Call& call) {
   return control::find_job(store, call.caller.workspace, call.part("job"));
 }
 
-Result<net::Response> jobs_page(ReadStore& store, const Call& call, const OutputMask&, std::uint32_t limit) {
+Result<net::Response> jobs_page(ReadStore& store, const Call& call, const std::vector<ReservedTags>& reserved,
+                                std::uint32_t limit) {
   control::JobQuery query{.workspace = call.caller.workspace,
                           .state = {},
                           .name = call.parameter("name").value_or(""),
@@ -71,7 +72,7 @@ Result<net::Response> jobs_page(ReadStore& store, const Call& call, const Output
   if (!jobs) return fail(jobs.error());
   std::vector<std::string> items;
   items.reserve(jobs->size());
-  for (const JobRecord& job : *jobs) items.push_back(wire::format(job));
+  for (const JobRecord& job : *jobs) items.push_back(wire::format(job, reserved));
   std::optional<std::string> next;
   if (jobs->size() == limit) next = to_string(jobs->back().id);
   return json(200, wire::format_list(items, next));
@@ -194,15 +195,16 @@ Result<TaskAttempts> task_attempts(ReadStore& store, const Call& call, const Out
   return TaskAttempts{std::move(*task), std::move(*spec), std::move(*attempts)};
 }
 
-Result<net::Response> show_job(ReadStore& store, const Call& call, const OutputMask&) {
+Result<net::Response> show_job(ReadStore& store, const Call& call,
+                               const std::vector<ReservedTags>& reserved) {
   auto job = job_of(store, call);
   if (!job) return fail(job.error());
   const bool all = call.parameter("spec") == "all";
   auto spec = store.job_spec(job->id, all ? JobLimits::entries_max : spec_tasks_shown_max);
   if (!spec) return fail(spec.error());
   hide_secrets(*spec);
-  spec->tags = own_tags(spec->tags);
-  return json(200, wire::format(*job, wire::format_job_spec(*spec)));
+  spec->tags = own_tags(spec->tags, reserved);
+  return json(200, wire::format(*job, reserved, wire::format_job_spec(*spec)));
 }
 
 Result<net::Response> show_task(ReadStore& store, const Call& call, const OutputMask& mask) {
@@ -273,8 +275,12 @@ Result<net::Response> show_why(const JobRecord& job, const control::LiveView* li
 }  // namespace
 
 void Api::add_job_read_routes() {
-  using Page = Result<net::Response> (*)(ReadStore&, const Call&, const OutputMask&, std::uint32_t limit);
-  const std::pair<const char*, Page> pages[] = {{"/v1/jobs", jobs_page},
+  using Page =
+      std::function<Result<net::Response>(ReadStore&, const Call&, const OutputMask&, std::uint32_t limit)>;
+  const Page jobs = [this](ReadStore& store, const Call& call, const OutputMask&, std::uint32_t limit) {
+    return jobs_page(store, call, reserved_tags_, limit);
+  };
+  const std::pair<const char*, Page> pages[] = {{"/v1/jobs", jobs},
                                                 {"/v1/jobs/{job}/tasks", tasks_page},
                                                 {"/v1/jobs/{job}/attempts", job_attempts_page}};
   for (const auto& [path, page] : pages)
@@ -285,9 +291,12 @@ void Api::add_job_read_routes() {
         return page(store, call, output_mask_, limit);
       });
     });
-  using Show = Result<net::Response> (*)(ReadStore&, const Call&, const OutputMask&);
+  using Show = std::function<Result<net::Response>(ReadStore&, const Call&, const OutputMask&)>;
+  const Show job = [this](ReadStore& store, const Call& call, const OutputMask&) {
+    return show_job(store, call, reserved_tags_);
+  };
   const std::pair<const char*, Show> details[] = {
-      {"/v1/jobs/{job}", show_job},
+      {"/v1/jobs/{job}", job},
       {"/v1/jobs/{job}/tasks/{task}", show_task},
       {"/v1/jobs/{job}/tasks/{task}/attempts", list_attempts},
       {"/v1/jobs/{job}/tasks/{task}/attempts/{attempt}", show_attempt}};

@@ -16,10 +16,10 @@ using control::Controller;
 constexpr std::size_t body_worth_trimming = 1 << 20;
 constexpr std::size_t body_parsed_at_once = 8 << 10;
 
-Result<JobSpec> spec_of(const net::Request& request) {
+Result<JobSpec> spec_of(const net::Request& request, const std::vector<ReservedTags>& reserved) {
   const std::string type = request.header("Content-Type").value_or("application/json");
-  if (type.find("yaml") == std::string::npos) return wire::parse_job_spec(request.body);
-  auto file = wire::parse_job_file(request.body, "the job file");
+  if (type.find("yaml") == std::string::npos) return wire::parse_job_spec(request.body, reserved);
+  auto file = wire::parse_job_file(request.body, "the job file", {}, reserved);
   if (!file) return fail(file.error());
   if (!file->source_folder.empty() || !file->files.empty())
     return fail(ErrorCode::invalid, "a job file sent as it is cannot carry a source folder or files",
@@ -27,9 +27,10 @@ Result<JobSpec> spec_of(const net::Request& request) {
   return std::move(file->spec);
 }
 
-net::Response submitted_response(const Controller::Submitted& submitted) {
+net::Response submitted_response(const Controller::Submitted& submitted,
+                                 const std::vector<ReservedTags>& reserved) {
   net::Response response =
-      json(submitted.repeated ? 200 : 201, wire::format(submitted.job, {}, submitted.notes));
+      json(submitted.repeated ? 200 : 201, wire::format(submitted.job, reserved, {}, submitted.notes));
   response.headers.emplace_back("Location", "/v1/jobs/" + to_string(submitted.job.id));
   return response;
 }
@@ -52,7 +53,7 @@ void Api::submit(const Call& call, Result<JobSpec> spec) {
           disk_.job_submitted(submitted.job.workspace, submitted.job.submitted_by, submitted.job.source);
           // What a large body was parsed into is free by now, but scattered over two threads' heaps.
           if (large) loop_.post([] { ::malloc_trim(0); });
-          return submitted_response(submitted);
+          return submitted_response(submitted, reserved_tags_);
         });
   };
   if (source.empty()) return submit();
@@ -68,9 +69,10 @@ void Api::add_job_routes() {
   add_job_read_routes();
   router_.add("POST", "/v1/jobs", {Object::job, Verb::create}, [this](const Call& call) {
     // A small body is read before a thread could be woken; a large one would hold up everybody else.
-    if (call.request().body.size() <= body_parsed_at_once) return submit(call, spec_of(call.request()));
+    if (call.request().body.size() <= body_parsed_at_once)
+      return submit(call, spec_of(call.request(), reserved_tags_));
     const bool queued = parser_.post([this, call] {
-      auto spec = std::make_shared<Result<JobSpec>>(spec_of(call.request()));
+      auto spec = std::make_shared<Result<JobSpec>>(spec_of(call.request(), reserved_tags_));
       loop_.post([this, call, spec] { submit(call, std::move(*spec)); });
     });
     if (!queued)
@@ -96,14 +98,14 @@ void Api::add_job_routes() {
             return c.cancel(call.caller, job.id, reason);
           });
         },
-        [](const JobRecord& job) { return json(200, wire::format(job)); });
+        [this](const JobRecord& job) { return json(200, wire::format(job, reserved_tags_)); });
   });
   router_.add("POST", "/v1/jobs/{job}/resubmit", {Object::job, Verb::create}, [this](const Call& call) {
     const std::string key = call.request().header("Idempotency-Key").value_or("");
     // What a job was submitted with never changes, so it may be read before the turn.
     read<JobSpec>(
         call,
-        [call](control::ReadStore& store) -> Result<JobSpec> {
+        [this, call](control::ReadStore& store) -> Result<JobSpec> {
           auto job = control::find_job(store, call.caller.workspace, call.part("job"));
           if (!job) return fail(job.error());
           auto spec = store.job_spec(job->id, JobLimits::entries_max);
@@ -112,13 +114,15 @@ void Api::add_job_routes() {
                                            "the secrets of " + to_string(job->id), job->submitted_by);
                 !may)
               return fail(may.error());
-          if (spec) spec->tags = own_tags(spec->tags);
+          if (spec) spec->tags = own_tags(spec->tags, reserved_tags_);
           return spec;
         },
         [this, call, key](const JobSpec& spec) {
           change<Controller::Submitted>(
               call, [call, key, spec](Controller& c) { return c.submit(call.caller, spec, key); },
-              submitted_response);
+              [this](const Controller::Submitted& submitted) {
+                return submitted_response(submitted, reserved_tags_);
+              });
         });
   });
 }

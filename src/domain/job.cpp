@@ -297,9 +297,15 @@ Result<void> validate_dependencies(const std::vector<TaskSpec>& tasks) {
 
 }  // namespace
 
-Tags own_tags(const Tags& tags) {
+const ReservedTags* owner_of_tag(std::string_view name, const std::vector<ReservedTags>& reserved) {
+  const auto found = std::find_if(reserved.begin(), reserved.end(),
+                                  [&](const ReservedTags& one) { return name.starts_with(one.prefix); });
+  return found == reserved.end() ? nullptr : &*found;
+}
+
+Tags own_tags(const Tags& tags, const std::vector<ReservedTags>& reserved) {
   Tags own = tags;
-  std::erase_if(own, [](const auto& tag) { return tag.first.starts_with(reserved_tags); });
+  std::erase_if(own, [&](const auto& tag) { return owner_of_tag(tag.first, reserved) != nullptr; });
   return own;
 }
 

@@ -43,9 +43,15 @@ std::string describe(const Resources& resources);  // "2 cores, 1 GiB, 1 GPU"
 using Environment = std::map<std::string, std::string>;
 // What others write on jobs, pools and folders, to find them by; the core does not read them.
 using Tags = std::map<std::string, std::string>;
-// Those that compatibility APIs file their things under: nobody else writes or sees them.
-inline constexpr std::string_view reserved_tags = "batchai.";
-Tags own_tags(const Tags& tags);  // without the reserved ones
+// Tags whose names begin with `prefix` belong to an API that files its things under them: nobody else writes
+// or sees them.
+struct ReservedTags {
+  std::string prefix;
+  std::string owner;  // as messages name it
+};
+// Who owns a tag of this name; nullptr: whoever writes it.
+const ReservedTags* owner_of_tag(std::string_view name, const std::vector<ReservedTags>& reserved);
+Tags own_tags(const Tags& tags, const std::vector<ReservedTags>& reserved);  // without the reserved ones
 
 // A string runs under /bin/sh -c; a list runs as it is.
 using Command = std::variant<std::string, std::vector<std::string>>;
@@ -135,8 +141,8 @@ struct TaskSpec {
   std::string logs;            // absolute, under mount_root: what its processes print is kept there as well
   bool logs_numbered = false;  // stdout-0.txt there also where there is only one
   Preparation preparation;
-  Environment process_environment;                 // joined over the environment, its values with {words}
-  Environment secrets;                             // variables too; sealed (base/seal.h), and never shown
+  Environment process_environment;  // joined over the environment, its values with {words}
+  Environment secrets;              // variables too; sealed (base/seal.h), and never shown
   std::map<std::string, SecretRef> secret_refs{};  // variables from secrets that the service keeps
   std::uint16_t ports_from = 0;                    // its nodes look for ports from here up; 0: anywhere
   bool in_blocks = false;               // roles go to nodes as written, each filling one node after another

@@ -297,7 +297,8 @@ Result<void> check_dependencies(const JobSpec& spec, const Value* tasks, const s
   return {};
 }
 
-Result<JobFile> read_job(const Value& root, const std::string& document) {
+Result<JobFile> read_job(const Value& root, const std::string& document,
+                         const std::vector<ReservedTags>& reserved) {
   FieldReader reader(root, document, "");
   JobFile file;
   JobSpec& spec = file.spec;
@@ -311,9 +312,9 @@ Result<JobFile> read_job(const Value& root, const std::string& document) {
   spec.max_nodes = limit("max_nodes", JobLimits::nodes_max);
   for (auto& [key, text] : reader.text_map("environment")) spec.environment[key] = text;
   for (auto& [key, text] : reader.text_map("tags")) {
-    if (key.starts_with(reserved_tags))
+    if (const ReservedTags* owner = owner_of_tag(key, reserved))
       reader.problem(*reader.value("tags"), fmt::format("the tag {} is reserved", key),
-                     fmt::format("tags that begin with '{}' belong to the Batch AI API", reserved_tags));
+                     fmt::format("tags that begin with '{}' belong to {}", owner->prefix, owner->owner));
     spec.tags[key] = text;
   }
   file.source_folder = reader.text("source");
@@ -430,22 +431,23 @@ Json to_json(const TaskSpec& task) {
 }  // namespace
 
 Result<JobFile> parse_job_file(std::string_view text, std::string_view name,
-                               const std::vector<std::string>& settings) {
+                               const std::vector<std::string>& settings,
+                               const std::vector<ReservedTags>& reserved) {
   auto root = parse_yaml(text, name);
   if (!root) return fail(root.error());
   for (const std::string& setting : settings)
     if (auto set = set_value(*root, setting); !set) return fail(set.error());
   if (auto checked = check_placeholders(*root, name); !checked)
     return fail(with_caret(checked.error(), text, name));
-  auto file = read_job(*root, std::string(name));
+  auto file = read_job(*root, std::string(name), reserved);
   if (!file) return fail(with_caret(file.error(), text, name));
   return file;
 }
 
-Result<JobSpec> parse_job_spec(std::string_view json) {
+Result<JobSpec> parse_job_spec(std::string_view json, const std::vector<ReservedTags>& reserved) {
   auto root = parse_json(json, "the request");
   if (!root) return fail(root.error());
-  auto file = read_job(*root, "the request");
+  auto file = read_job(*root, "the request", reserved);
   if (!file) return fail(file.error());
   if (!file->source_folder.empty() && !is_sha256_hex(file->source_folder))
     return fail(

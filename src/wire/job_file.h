@@ -20,11 +20,13 @@ struct JobFile {
 };
 
 // `name` is for messages. `settings` are overrides: priority=5, tasks.gang.nodes=4, environment.RATE=0.1.
+// Tags that are `reserved` are refused: a service knows them, a client does not.
 Result<JobFile> parse_job_file(std::string_view text, std::string_view name,
-                               const std::vector<std::string>& settings = {});
+                               const std::vector<std::string>& settings = {},
+                               const std::vector<ReservedTags>& reserved = {});
 
 // The API's body: the same keys; here `source` is the hash of a stored manifest.
-Result<JobSpec> parse_job_spec(std::string_view json);
+Result<JobSpec> parse_job_spec(std::string_view json, const std::vector<ReservedTags>& reserved = {});
 std::string format_job_spec(const JobSpec& spec);
 
 // One task as it is stored; its environment is already joined with the job's.

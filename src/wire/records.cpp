@@ -83,7 +83,8 @@ Json attempt_json(const AttemptRecord& attempt, const TaskSpec& spec) {
 
 }  // namespace
 
-std::string format(const JobRecord& job, const std::string& spec, const std::vector<std::string>& notes) {
+std::string format(const JobRecord& job, const std::vector<ReservedTags>& reserved, const std::string& spec,
+                   const std::vector<std::string>& notes) {
   const TaskCounts& counts = job.counts;
   Json json{{"id", to_string(job.id)},
             {"name", job.name},
@@ -112,7 +113,7 @@ std::string format(const JobRecord& job, const std::string& spec, const std::vec
               {"skipped", counts.skipped}}},
             {"evictions", job.evictions},
             {"nodes_lost", job.nodes_lost},
-            {"tags", own_tags(job.tags)}};
+            {"tags", own_tags(job.tags, reserved)}};
   if (!spec.empty()) json["spec"] = Json::parse(spec);
   if (!notes.empty()) json["notes"] = notes;
   return dump(json);

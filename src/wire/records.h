@@ -15,9 +15,9 @@ namespace slipway::wire {
 
 std::string format(const PoolView& view);
 std::string format(const NodeView& view);
-// `spec` is JSON and added when not empty, `notes` likewise.
-std::string format(const JobRecord& job, const std::string& spec = {},
-                   const std::vector<std::string>& notes = {});
+// Without the tags that are reserved. `spec` is JSON and added when not empty, `notes` likewise.
+std::string format(const JobRecord& job, const std::vector<ReservedTags>& reserved,
+                   const std::string& spec = {}, const std::vector<std::string>& notes = {});
 std::string format(const TaskView& view);
 std::string format(const TaskView& view, const TaskSpec& spec, const std::vector<AttemptRecord>& attempts);
 std::string format(const AttemptRecord& attempt, const TaskSpec& spec);

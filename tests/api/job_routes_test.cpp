@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "api/service.h"
+#include "wire/job_file.h"
 
 namespace slipway::test {
 namespace {
@@ -57,6 +58,35 @@ TEST(JobRoutes, ReadsAndWrites) {
       {"a method that is none", "PUT", "/v1/jobs", "", "member", 405},
   };
   for (const RouteRow& row : rows) check(service, row);
+}
+
+// What a compatibility API files its jobs under is its own; see CompatApi::reserved_tags.
+TEST(JobRoutes, ReservedTagsAreNeitherTakenNorShown) {
+  Service service;
+  ASSERT_EQ(service.ask("POST", "/v1/pools", pool_body).status, 201);
+  const std::string reserved = job_body("one", R"("tags":{"batchai.job":"x"},)");
+  const Answer refused = service.ask("POST", "/v1/jobs", reserved, "member");
+  EXPECT_EQ(refused.status, 400) << refused.body;
+  EXPECT_EQ(refused.at("detail"), "the request: the tag batchai.job is reserved");
+  EXPECT_EQ(refused.at("hint"), "tags that begin with 'batchai.' belong to the Batch AI API");
+  EXPECT_EQ(service
+                .ask("POST", "/v1/jobs", "name: one\ntags: {batchai.job: x}\ntasks: [{name: a, command: x}]",
+                     "member", {{"Content-Type", "application/yaml"}})
+                .status,
+            400);
+  service.in_turn([](control::Controller& controller) {
+    JobSpec spec = wire::parse_job_spec(job_body("one")).value();
+    spec.tags = {{"batchai.job", "x"}, {"team", "vision"}};
+    EXPECT_TRUE(controller.submit({"member", "default", Role::member}, spec, ""));
+  });
+  for (const char* target : {"/v1/jobs/one", "/v1/jobs/one/wait?timeout=0"}) {
+    const Answer shown = service.get(target);
+    EXPECT_EQ(shown.at("tags.team"), "vision") << shown.body;
+    EXPECT_EQ(shown.body.find("batchai."), std::string::npos) << shown.body;
+  }
+  EXPECT_EQ(service.get("/v1/jobs").body.find("batchai."), std::string::npos);
+  const Answer again = service.ask("POST", "/v1/jobs/one/resubmit", "", "member");
+  EXPECT_EQ(again.at("tags.team"), "vision") << again.body;
 }
 
 TEST(JobRoutes, PagesCoverAllJobsNewestFirst) {

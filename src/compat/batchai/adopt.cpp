@@ -9,7 +9,6 @@ namespace {
 
 constexpr const char* adopted = "batchai.adopted";
 constexpr const char* size_tag = "size";
-constexpr std::string_view ours = "batchai.";
 constexpr std::uint32_t page = 200;
 
 bool joins_by_itself(const PoolRecord& pool) { return pool.provisioner == "none"; }
@@ -84,7 +83,7 @@ Answer<bool> let_go(Registry& registry, const PoolView& pool) {
   }
   PoolRequest request;
   request.tags = pool.pool.tags;
-  std::erase_if(*request.tags, [](const auto& one) { return one.first.starts_with(ours); });
+  std::erase_if(*request.tags, [](const auto& one) { return one.first.starts_with(tag::prefix); });
   if (tag_of(pool.pool.tags, adopted) == "setup") {
     request.start_task = StartTask{};
     request.mounts.emplace();

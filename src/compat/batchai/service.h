@@ -10,6 +10,7 @@
 #include "compat/batchai/body.h"
 #include "compat/batchai/operations.h"
 #include "compat/batchai/registry.h"
+#include "compat/batchai/translate.h"
 
 namespace slipway::batchai {
 
@@ -46,6 +47,7 @@ class Service final : public api::CompatApi {
   bool answers(std::string_view path) const override;
   Access access(const net::Request& head) const override;
   std::vector<api::CompatRoute> routes() const override;
+  ReservedTags reserved_tags() const override { return {tag::prefix, "the Batch AI API"}; }
   net::Response unauthorized() const override;
   net::Response denied(const Error& why) const override;
   void handle(const api::Call& call) override;

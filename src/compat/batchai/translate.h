@@ -16,6 +16,7 @@ namespace slipway::batchai {
 
 // What pools and jobs are tagged with, to be found again.
 namespace tag {
+inline constexpr const char* prefix = "batchai.";                // of all of them
 inline constexpr const char* id = "batchai.id";                  // of a pool: key of its cluster
 inline constexpr const char* job = "batchai.job";                // key of the job
 inline constexpr const char* experiment = "batchai.experiment";  // of a job: key of its experiment
