@@ -473,7 +473,8 @@ Result<std::uint32_t> limit_of(const Call& call, std::uint32_t usual) {
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), limit);
   if (error != std::errc{} || end != text->data() + text->size() || limit < 1 || limit > 1000)
     return fail(ErrorCode::invalid,
-                fmt::format("limit '{}' is not a number from 1 to 1000", text->substr(0, 50)));
+                fmt::format("limit '{}' is not a number from 1 to 1000", text->substr(0, 50)),
+                "write it like limit=100");
   return limit;
 }
 

@@ -1,4 +1,4 @@
-// Pools, nodes, datastores, tokens, events and the service itself.
+// Pools, tokens and the service itself.
 #include <gtest/gtest.h>
 
 #include "api/service.h"
@@ -26,47 +26,6 @@ TEST(PoolRoutes, ReadsAndWrites) {
       {"changed", "PATCH", "/v1/pools/p", R"({"lost_after":3})", "member", 200},
       {"deleted", "DELETE", "/v1/pools/p", "", "member", 204},
       {"gone", "GET", "/v1/pools/p", "", "viewer", 404},
-  };
-  for (const RouteRow& row : rows) check(service, row);
-}
-
-TEST(NodeRoutes, ReadsAndWrites) {
-  Service service;
-  ASSERT_EQ(service.ask("POST", "/v1/pools", R"({"name":"p","nodes":0,"provisioner":"none"})").status, 201);
-  service.connect("n1", "p");
-  const RouteRow rows[] = {
-      {"listed", "GET", "/v1/nodes", "", "viewer", 200, "items.0.name", "n1"},
-      {"by pool", "GET", "/v1/nodes?pool=p", "", "viewer", 200, "items.0.name", "n1"},
-      {"of a pool that is none", "GET", "/v1/nodes?pool=q", "", "viewer", 404},
-      {"shown", "GET", "/v1/nodes/n1", "", "viewer", 200, "state", "idle"},
-      {"not there", "GET", "/v1/nodes/n2", "", "viewer", 404},
-      {"no start task", "GET", "/v1/nodes/n1/start-task/stdout", "", "viewer", 404},
-      {"no such stream", "GET", "/v1/nodes/n1/start-task/stdin", "", "viewer", 404},
-      {"a viewer may not drain it", "POST", "/v1/nodes/n1/drain", "", "viewer", 403},
-      {"drained", "POST", "/v1/nodes/n1/drain", "", "admin", 200, "state", "draining"},
-      {"seen as such", "GET", "/v1/nodes/n1", "", "viewer", 200, "state", "draining"},
-      {"resumed", "POST", "/v1/nodes/n1/resume", "", "admin", 200, "state", "idle"},
-      {"agents connect by WebSocket", "GET", "/v1/nodes/connect", "", "node", 400},
-      {"the service counts it", "GET", "/v1/service", "", "viewer", 200, "nodes.idle", "1"},
-  };
-  for (const RouteRow& row : rows) check(service, row);
-}
-
-TEST(DatastoreRoutes, ReadsAndWrites) {
-  Service service;
-  const RouteRow rows[] = {
-      {"a viewer may not make one", "PUT", "/v1/datastores/d", "{}", "viewer", 403},
-      {"made", "PUT", "/v1/datastores/d", "{}", "member", 200, "name", "d"},
-      {"another", "PUT", "/v1/datastores/a", "{}", "member", 200, "name", "a"},
-      {"listed by name", "GET", "/v1/datastores", "", "viewer", 200, "items.0.name", "a"},
-      {"in pages", "GET", "/v1/datastores?limit=1", "", "viewer", 200, "next", "a"},
-      {"shown", "GET", "/v1/datastores/d", "", "viewer", 200, "name", "d"},
-      {"its files", "GET", "/v1/datastores/d/files", "", "viewer", 200},
-      {"not there", "GET", "/v1/datastores/x", "", "viewer", 404},
-      {"files of none", "GET", "/v1/datastores/x/files", "", "viewer", 404},
-      {"a relative path", "PUT", "/v1/datastores/e", R"({"path":"x"})", "member", 400},
-      {"deleted", "DELETE", "/v1/datastores/d", "", "member", 204},
-      {"gone", "GET", "/v1/datastores/d", "", "viewer", 404},
   };
   for (const RouteRow& row : rows) check(service, row);
 }
