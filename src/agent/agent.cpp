@@ -66,7 +66,8 @@ Result<void> leave_command(const std::string& folder) {
   return write_file_durably(path, *command, 0600);
 }
 
-// The edge around AgentCore: hands it what happens, does what it says. All on the loop's thread but staging.
+// The edge around AgentCore: hands it what happens, carries out its effects. All on the loop's thread but
+// staging.
 class Agent {
  public:
   Agent(AgentOptions options, const std::string& node_key, net::Url url, AgentCore::Options node)
@@ -256,12 +257,12 @@ class Agent {
 
   void carry_out(effect::Send& send) {
     if (send.session != link_.session()) return;
-    keeper_.flush();  // what came of a push is on record before the service hears of the end
-    if (auto* hello = std::get_if<Hello>(&send.message)) say_what_only_this_node_knows(*hello);
+    keeper_.flush();  // what came of a push is on record before the service is sent the end
+    if (auto* hello = std::get_if<Hello>(&send.message)) add_node_facts(*hello);
     link_.send(send.session, wire::format(send.message));
   }
 
-  void say_what_only_this_node_knows(Hello& hello) const {
+  void add_node_facts(Hello& hello) const {
     hello.seen = seen_.saved();
     for (ProcessStarted& process : hello.running)
       if (process.pid > 0) process.age = process_age(process.pid);

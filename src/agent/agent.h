@@ -30,7 +30,7 @@ struct AgentOptions {
 
 // Runs until the service orders it to quit (0), until SIGTERM or SIGINT (0, processes continue), or until it
 // cannot continue (1: another agent has the folder, the service refuses this node for good; the reason is on
-// standard error). The keeper goes with it when it has nothing to keep, or when the service said so.
+// standard error). The keeper goes with it when it has nothing to keep, or when the service ordered it.
 int run_agent(AgentOptions options);
 
 }  // namespace slipway::agent

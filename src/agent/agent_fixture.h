@@ -114,7 +114,7 @@ class FakeService {
     const auto token = exchange.request().header("Authorization");
     if (refuses_token || token != "Bearer secret") return exchange.send({401, {}, "wrong token"});
     if (exchange.request().path == "/v1/nodes/connect") {
-      auto text = [this](std::string message) { hear(message); };
+      auto text = [this](std::string message) { receive(message); };
       auto binary = [this](std::string message) {
         file_replies.push_back(std::move(message));
         loop.stop();
@@ -127,7 +127,7 @@ class FakeService {
     exchange.send({200, {}, page->second});
   }
 
-  void hear(const std::string& text) {
+  void receive(const std::string& text) {
     auto message = wire::parse_from_agent(text);
     ASSERT_TRUE(message.has_value()) << text;
     if (auto* hello = std::get_if<Hello>(&*message)) hellos.push_back(*hello);
@@ -190,7 +190,7 @@ class TestAgent {  // the real program
     if (pid > 0) ::kill(pid, signal);
     wait();
   }
-  std::string said() const { return read_file(folder_ + ".stderr").value_or(""); }
+  std::string error_output() const { return read_file(folder_ + ".stderr").value_or(""); }
   int keeper() const { return FileLock::holder(folder_ + "/keeper.lock"); }
   // It holds its lock until the kernel has taken it apart, a little after its connection was closed.
   bool keeper_ends() const {

@@ -60,7 +60,7 @@ TEST_F(AgentTest, RunsAProcess) {
                                                             order.shared + "\n");
   service.order({.forget = {attempt(1)}, .quit = true});
   EXPECT_TRUE(service.wait_for_end(agent.pid));
-  EXPECT_EQ(agent.wait(), 0) << agent.said();
+  EXPECT_EQ(agent.wait(), 0) << agent.error_output();
   EXPECT_TRUE(agent.keeper_ends()) << "the keeper has quit too";
 }
 
@@ -138,8 +138,8 @@ TEST_F(AgentTest, OneAgentPerFolder) {
   service.welcome();
   TestAgent second(folder, local());
   EXPECT_EQ(second.wait(), 1);
-  EXPECT_NE(second.said().find(fmt::format("held by process {}", agent.pid)), std::string::npos)
-      << second.said();
+  EXPECT_NE(second.error_output().find(fmt::format("held by process {}", agent.pid)), std::string::npos)
+      << second.error_output();
 }
 
 TEST_F(AgentTest, RefusedForGood) {
@@ -148,7 +148,8 @@ TEST_F(AgentTest, RefusedForGood) {
   service.socket->send_text(wire::format(ToAgent(Refused{"another node is called n1", true})));
   EXPECT_TRUE(service.wait_for_end(agent.pid));
   EXPECT_EQ(agent.wait(), 1);
-  EXPECT_NE(agent.said().find("another node is called n1"), std::string::npos) << agent.said();
+  EXPECT_NE(agent.error_output().find("another node is called n1"), std::string::npos)
+      << agent.error_output();
   EXPECT_TRUE(agent.keeper_ends()) << "a keeper with nothing to keep does not stay";
 }
 
@@ -157,7 +158,7 @@ TEST_F(AgentTest, WrongTokenIsReported) {
   TestAgent agent(folder, local());
   EXPECT_TRUE(service.wait_for_end(agent.pid));
   EXPECT_EQ(agent.wait(), 1);
-  EXPECT_NE(agent.said().find("401"), std::string::npos) << agent.said();
+  EXPECT_NE(agent.error_output().find("401"), std::string::npos) << agent.error_output();
 }
 
 TEST_F(AgentTest, SharedStorageIsFoundByItsProbe) {

@@ -28,17 +28,17 @@ bool AgentCore::Attempt::is_over() const {
 
 void AgentCore::connected(SessionId session, TimePoint now) {
   session_ = session;
-  hello_said_ = false;
+  is_hello_sent_ = false;
   welcome_.reset();
   last_received_ = now;
   quitting_ = false;  // a service that still wants it says so again
-  if (keeper_ready_) say_hello(now);
+  if (keeper_ready_) send_hello(now);
 }
 
 void AgentCore::disconnected(SessionId session) {
   if (session_ != session) return;
   session_.reset();
-  hello_said_ = false;
+  is_hello_sent_ = false;
   welcome_.reset();
 }
 
@@ -49,7 +49,7 @@ void AgentCore::close(std::string why) {
   effects_.emplace_back(effect::CloseSession{session, std::move(why)});
 }
 
-void AgentCore::say_hello(TimePoint now) {
+void AgentCore::send_hello(TimePoint now) {
   Hello hello{.name = options_.name,
               .pool = options_.pool,
               .instance = options_.instance,
@@ -89,7 +89,7 @@ void AgentCore::say_hello(TimePoint now) {
   // In the order they will start: first those that need not wait for capacity.
   std::sort(waiting.begin(), waiting.end());
   for (const auto& [prefetched, number, key] : waiting) hello.waiting.push_back(key);
-  hello_said_ = true;
+  is_hello_sent_ = true;
   report_ = {};
   report_since_.reset();
   report_number_ = 0;
@@ -110,7 +110,7 @@ void AgentCore::received(SessionId session, ToAgent message, TimePoint now) {
   last_received_ = now;
   std::visit(Overloaded{
                  [&](Welcome& welcome) {
-                   if (!hello_said_) return close("the service said Welcome before Hello");
+                   if (!is_hello_sent_) return close("the service sent Welcome before Hello");
                    if (welcome_) return;
                    welcome_ = welcome;
                  },
@@ -143,7 +143,7 @@ void AgentCore::renew_lease(std::uint64_t received) {
 }
 
 void AgentCore::tick(TimePoint now) {
-  if (!session_ || !hello_said_) return;
+  if (!session_ || !is_hello_sent_) return;
   if (now - last_received_ > (welcome_ ? welcome_->heartbeat_timeout : welcome_wait_max))
     close("heartbeats of the service were missed for too long");
   else if (welcome_ && now - last_sent_ >= welcome_->heartbeat)
@@ -151,7 +151,7 @@ void AgentCore::tick(TimePoint now) {
 }
 
 std::optional<TimePoint> AgentCore::wake_at() const {
-  if (!session_ || !hello_said_) return std::nullopt;
+  if (!session_ || !is_hello_sent_) return std::nullopt;
   if (!welcome_) return last_received_ + welcome_wait_max + Duration(1);
   const TimePoint next =
       std::min(last_sent_ + welcome_->heartbeat, last_received_ + welcome_->heartbeat_timeout + Duration(1));
@@ -211,7 +211,7 @@ void AgentCore::keeper_connected(keeper::ProcessList list, TimePoint now) {
     if (attempt.handed && attempt.stop && !attempt.is_over())
       effects_.emplace_back(effect::Stop{*std::exchange(attempt.stop, {})});
   hand_over_what_may();
-  if (session_ && !hello_said_) say_hello(now);
+  if (session_ && !is_hello_sent_) send_hello(now);
 }
 
 void AgentCore::keeper_lost() { keeper_ready_ = false; }
@@ -261,7 +261,7 @@ void AgentCore::stalled(const WorkKey& key, bool is_stalled) {
   const auto found = attempts_.find(key);
   if (found == attempts_.end()) return;
   found->second.stalled = is_stalled;
-  if (hello_said_) report_.stalled.emplace_back(key, is_stalled);
+  if (is_hello_sent_) report_.stalled.emplace_back(key, is_stalled);
 }
 
 void AgentCore::ended(ProcessEnded end) {
@@ -279,14 +279,14 @@ void AgentCore::note_begun(Attempt& attempt) {
 void AgentCore::note_start(Attempt& attempt, Process& process, const ProcessStarted& start) {
   if (process.started || process.ended) return;
   note_begun(attempt);
-  if (hello_said_) report_.started.push_back(start);
+  if (is_hello_sent_) report_.started.push_back(start);
   process.started = start;
 }
 
 void AgentCore::note_end(Attempt& attempt, Process& process, ProcessEnded end) {
   if (process.ended) return;
   ends_unsaid_ = true;
-  if (hello_said_) {  // a start not yet reported is implied by its end
+  if (is_hello_sent_) {  // a start not yet reported is implied by its end
     if (end.kind == ProcessEndKind::exited || end.kind == ProcessEndKind::signalled)
       std::erase_if(report_.started, [&](const ProcessStarted& start) {
         return start.key == end.key && start.rank == end.rank;
@@ -309,7 +309,7 @@ void AgentCore::end_rest(Attempt& attempt, ProcessEnded how) {
 
 AgentCore::Attempt& AgentCore::attempt_of(const WorkKey& key) {
   const auto [at, is_new] = attempts_.try_emplace(key);
-  if (is_new) {  // only the keeper speaks of attempts we do not know
+  if (is_new) {  // only the keeper reports attempts we do not know
     at->second.handed = true;
     at->second.ordered = true;
     at->second.number = ++last_number_;

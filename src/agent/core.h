@@ -13,8 +13,8 @@
 // - Attempts are handed to the keeper as soon as their code is laid out. One that is prefetched goes only
 // when
 //   everything ordered before it has gone; the keeper starts it when there is capacity (keeper/capacity.h).
-// - An end is remembered, and said in every Hello, until the service says `forget`.
-// - What there is to report is said at once; only while at least as much waits in the keeper as has ended may
+// - An end is remembered, and reported in every Hello, until the service says `forget`.
+// - What there is to report is sent at once; only while at least as much waits in the keeper as has ended may
 //   it wait a moment and travel together, for then nothing is idle that the service could use.
 // - A session renews the lease of the node (domain/lease.h) as of the sending of what the service
 //   acknowledges, after what it ordered to stop and before what it ordered to start.
@@ -107,7 +107,7 @@ class AgentCore {
   }
 
   // The connection to the service. A session is over after disconnected(), and also once CloseSession was
-  // given out; what is said of any but the current session is ignored. Hello waits for the keeper's list.
+  // given out; what comes of any but the current session is ignored. Hello waits for the keeper's list.
   void connected(SessionId session, TimePoint now);
   void disconnected(SessionId session);
   void received(SessionId session, ToAgent message, TimePoint now);
@@ -120,7 +120,7 @@ class AgentCore {
   void started(const ProcessStarted& start);
   void ended(ProcessEnded end);
 
-  // The answer to effect::Stage, in any order; with a problem where it failed. It is said to the service
+  // The answer to effect::Stage, in any order; with a problem where it failed. It is reported to the service
   // where that asked for it; for an order to start it ends the attempt as start_failed, which does not use a
   // retry.
   void staged(Prepared result, TimePoint now);
@@ -128,7 +128,7 @@ class AgentCore {
   // Of an attempt that asked for it: none of its processes here makes progress any more, or one does again.
   void stalled(const WorkKey& key, bool is_stalled);
 
-  // Said with the next heartbeat.
+  // Sent with the next heartbeat.
   void used(const MachineUse& use) { report_.use = use; }
   void removed(const std::string& folder) { report_.removed.push_back(folder); }
 
@@ -168,7 +168,7 @@ class AgentCore {
   };
   using Attempts = std::map<WorkKey, Attempt>;
 
-  void say_hello(TimePoint now);
+  void send_hello(TimePoint now);
   void close(std::string why);
   void renew_lease(std::uint64_t received);
   void apply(Orders orders, TimePoint now);
@@ -205,7 +205,7 @@ class AgentCore {
   std::vector<PreparationRun> preparations_ended_;
 
   std::optional<SessionId> session_;
-  bool hello_said_ = false;
+  bool is_hello_sent_ = false;
   std::optional<Welcome> welcome_;
   std::uint64_t report_number_ = 0;
   std::uint64_t orders_number_ = 0;

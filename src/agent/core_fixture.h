@@ -1,5 +1,5 @@
 #pragma once
-// An AgentCore without its edge, for tests: what it is handed, and what it sent and did, in words.
+// An AgentCore without its edge, for tests: what it is handed, and what it sent and did, as text.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -33,7 +33,7 @@ inline StartOrder with_source(std::uint32_t index, bool prefetched = false, std:
   return staged;
 }
 
-// A core, and what it said and did since last asked, in words.
+// A core, and what it sent and did since last asked, as text.
 class AgentCoreTest : public ::testing::Test {
  protected:
   AgentCore core{{.name = "n1",
@@ -103,7 +103,7 @@ class AgentCoreTest : public ::testing::Test {
     core.received(one, Welcome{NodeId(1)}, now);
     ASSERT_EQ(effects(), std::vector<std::string>{"hello"});
   }
-  void say(Orders orders) {
+  void send(Orders orders) {
     orders.number = ++number;
     core.received(one, std::move(orders), now);
   }

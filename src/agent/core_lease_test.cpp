@@ -11,7 +11,7 @@ TEST_F(AgentCoreTest, LeaseIsRenewedAsOfTheSendingOfWhatIsAcknowledged) {
   EXPECT_EQ(renewed, std::nullopt) << "what is to stop is not known yet";
   const TimePoint hello = now;
   now += 100ms;
-  say({});
+  send({});
   effects();
   EXPECT_EQ(renewed, hello);
   const TimePoint first = now += 500ms;
@@ -21,14 +21,14 @@ TEST_F(AgentCoreTest, LeaseIsRenewedAsOfTheSendingOfWhatIsAcknowledged) {
   core.tick(now);
   ASSERT_EQ(effects(), std::vector<std::string>{"report 2"});
   now += 100ms;
-  say({.received = 1});
+  send({.received = 1});
   effects();
   EXPECT_EQ(renewed, first);
-  say({.received = 1});
+  send({.received = 1});
   renewed.reset();
   effects();
   EXPECT_EQ(renewed, std::nullopt) << "nothing new is acknowledged";
-  say({.received = 2});
+  send({.received = 2});
   effects();
   EXPECT_EQ(renewed, second);
 }
@@ -40,7 +40,7 @@ TEST_F(AgentCoreTest, LeaseIsRenewedBeforeWhatStartsUnderIt) {
   effects();
   Orders orders{.start = {order(1)}};
   orders.received = 1;
-  say(std::move(orders));
+  send(std::move(orders));
   const std::vector<Effect> effects = core.take_effects(now);
   ASSERT_GE(effects.size(), 2u);
   EXPECT_TRUE(std::holds_alternative<effect::RenewLease>(effects[0]));
@@ -49,7 +49,7 @@ TEST_F(AgentCoreTest, LeaseIsRenewedBeforeWhatStartsUnderIt) {
 // After a long silence the service may have started elsewhere what is still being laid out here.
 TEST_F(AgentCoreTest, LeaseIsNotRenewedForWhatIsToStop) {
   join();
-  say({.start = {with_source(1), order(2, true), order(3)}});
+  send({.start = {with_source(1), order(2, true), order(3)}});
   effects();
   start(3);
   effects();

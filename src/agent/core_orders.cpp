@@ -21,7 +21,7 @@ StartOrder preparation_order(const PrepareOrder& order) {
   return start;
 }
 
-// What is said of a preparation that did not end well. One that was lost with its keeper is not to blame.
+// What is reported of a preparation that did not end well. One that was lost with its keeper is not to blame.
 void explain(const ProcessEnded& ended, Prepared& result) {
   result.last_lines = ended.last_lines;
   switch (ended.kind) {
@@ -60,7 +60,7 @@ void AgentCore::apply(Orders orders, TimePoint now) {
   if (orders.quit) quitting_ = true;
 }
 
-// Hello does not speak of what is still being laid out: the service asks again for what it still wants.
+// Hello does not list what is still being laid out: the service asks again for what it still wants.
 void AgentCore::drop_what_is_not_asked_for(const std::vector<PrepareOrder>& asked) {
   std::set<WorkKey> wanted;
   for (const PrepareOrder& order : asked) wanted.insert(order.key);
@@ -82,7 +82,7 @@ void AgentCore::prepare(const PrepareOrder& order) {
     attempt.files = order.files;
     if (!order.preparation.empty()) attempt.preparation = preparation_order(order);
     effects_.emplace_back(effect::Stage{order});
-  } else if (!attempt.ordered && attempt.prepared) {  // it asks again: what we said was lost on the way
+  } else if (!attempt.ordered && attempt.prepared) {  // it asks again: our report was lost on the way
     report_.prepared.push_back(*attempt.prepared);
   }
 }
@@ -197,7 +197,7 @@ void AgentCore::staged(Prepared result, TimePoint now) {
     return begin_preparation(key, attempt);
   }
   if (!attempt.ordered) {
-    if (hello_said_) report_.prepared.push_back(result);
+    if (is_hello_sent_) report_.prepared.push_back(result);
     attempt.prepared = std::move(result);
     return;
   }
@@ -238,7 +238,7 @@ void AgentCore::settle_preparations() {
     Prepared result = *std::exchange(found->second.found, {});
     const ProcessEnded& ended = *preparation->second.processes.front().ended;
     if (ended.kind != ProcessEndKind::exited || ended.code != 0) explain(ended, result);
-    if (hello_said_) report_.prepared.push_back(result);
+    if (is_hello_sent_) report_.prepared.push_back(result);
     found->second.prepared = std::move(result);
   }
 }

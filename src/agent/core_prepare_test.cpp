@@ -15,22 +15,22 @@ PrepareOrder preparing(std::uint32_t index) {
 
 TEST_F(AgentCoreTest, GangIsPreparedFirstAndStartedWithoutStagingAgain) {
   join();
-  say({.prepare = {preparing(1)}});
+  send({.prepare = {preparing(1)}});
   EXPECT_EQ(effects(), Words{"stage 1"});
-  say({.prepare = {preparing(1)}});
+  send({.prepare = {preparing(1)}});
   EXPECT_EQ(effects(), Words{}) << "it is at it";
   core.staged({key(1), {31001}, "5ec2e7", {}}, now);
   EXPECT_EQ(effects(), Words{"report 1 =1"});
   EXPECT_EQ(std::get<Report>(sent.back()).prepared[0].ports, std::vector<std::uint16_t>{31001});
-  say({.prepare = {preparing(1)}});
+  send({.prepare = {preparing(1)}});
   EXPECT_EQ(effects(), Words{"report 2 =1"}) << "asked again, it says so again";
-  say({.start = {with_source(1)}});
+  send({.start = {with_source(1)}});
   EXPECT_EQ(effects(), Words{"start 1"});
 }
 
 TEST_F(AgentCoreTest, PreparedAttemptIsInHelloAndReleasedWhenStopped) {
   join();
-  say({.prepare = {preparing(1), preparing(2), preparing(3)}});
+  send({.prepare = {preparing(1), preparing(2), preparing(3)}});
   EXPECT_EQ(effects(), (Words{"stage 1", "stage 2", "stage 3"}));
   core.staged({key(1), {31001}, "5ec2e7", {}}, now);
   core.staged({key(2), {}, {}, "disk full"}, now);
@@ -68,37 +68,37 @@ ProcessEnded preparation_end(std::uint32_t index, int code) {
 
 TEST_F(AgentCoreTest, NodeIsReadyWhenItsPreparationHasSucceeded) {
   join();
-  say({.prepare = {with_preparation(1)}});
+  send({.prepare = {with_preparation(1)}});
   EXPECT_EQ(effects(), Words{"stage 1"});
   core.staged({key(1), {31001}, "5ec2e7", {}, {}, {}}, now);
   EXPECT_EQ(effects(), Words{"start 1"});
   core.ended(preparation_end(1, 0));
   EXPECT_EQ(effects(), Words{"report 1 =1 -1:exited"});
   EXPECT_EQ(std::get<Report>(sent.back()).prepared[0].ports, std::vector<std::uint16_t>{31001});
-  say({.start = {order(1)}, .forget = {PreparationRun{key(1)}}});
+  send({.start = {order(1)}, .forget = {PreparationRun{key(1)}}});
   EXPECT_EQ(effects(), (Words{"forget 1", "start 1"}));
 }
 
 TEST_F(AgentCoreTest, FailedPreparationReportsHow) {
   join();
-  say({.prepare = {with_preparation(1)}});
+  send({.prepare = {with_preparation(1)}});
   core.staged({key(1), {}, {}, {}, {}, {}}, now);
   ProcessEnded ended = preparation_end(1, 3);
   ended.last_lines = "no such package";
   core.ended(ended);
   (void)effects();
-  const Prepared& said = std::get<Report>(sent.back()).prepared.at(0);
-  EXPECT_EQ(said.exit_code, 3);
-  EXPECT_EQ(said.last_lines, "no such package");
-  EXPECT_EQ(said.problem, "ended with exit code 3");
+  const Prepared& prepared = std::get<Report>(sent.back()).prepared.at(0);
+  EXPECT_EQ(prepared.exit_code, 3);
+  EXPECT_EQ(prepared.last_lines, "no such package");
+  EXPECT_EQ(prepared.problem, "ended with exit code 3");
 }
 
 TEST_F(AgentCoreTest, StopDuringPreparationStopsThePreparation) {
   join();
-  say({.prepare = {with_preparation(1)}});
+  send({.prepare = {with_preparation(1)}});
   core.staged({key(1), {}, {}, {}, {}, {}}, now);
   (void)effects();
-  say({.stop = {{key(1), 5s, {}, {}}}});
+  send({.stop = {{key(1), 5s, {}, {}}}});
   EXPECT_EQ(effects(), (Words{"release 1", "stop 1"}));
   core.ended(preparation_end(1, 0));
   EXPECT_EQ(effects(), Words{"report 1 -1:exited"}) << "that it is ready is not reported";
@@ -111,7 +111,7 @@ TEST_F(AgentCoreTest, NewAgentContinuesAPreparation) {
   core.connected(one, now);
   core.received(one, Welcome{NodeId(1)}, now);
   (void)effects();
-  say({.prepare = {with_preparation(1)}});
+  send({.prepare = {with_preparation(1)}});
   core.staged({key(1), {}, {}, {}, {}, {}}, now);
   EXPECT_EQ(effects(), Words{"stage 1"}) << "it is not started a second time";
   core.ended(preparation_end(1, 0));
@@ -120,7 +120,7 @@ TEST_F(AgentCoreTest, NewAgentContinuesAPreparation) {
 
 TEST_F(AgentCoreTest, WhatIsLaidOutIsDroppedUnlessItIsAskedForAgain) {
   join();
-  say({.prepare = {preparing(1), preparing(2)}});
+  send({.prepare = {preparing(1), preparing(2)}});
   effects();
   core.disconnected(one);
   core.connected(two, now);

@@ -23,14 +23,14 @@ TEST_F(AgentCoreTest, HelloWaitsForTheKeeperAndReportsEverything) {
 
 TEST_F(AgentCoreTest, OrdersAreNumbered) {
   join();
-  say({.start = {order(1)}});
+  send({.start = {order(1)}});
   EXPECT_EQ(effects(), Words{"start 1"});
   core.received(one, Orders{.number = 1, .start = {order(9)}}, now);
   EXPECT_EQ(effects(), Words{}) << "a repeated one is dropped";
   core.received(one, Orders{.number = 3, .start = {order(2)}}, now);
   EXPECT_EQ(effects(), Words{"close"}) << "a gap ends the session";
   core.received(one, Orders{.number = 2, .start = {order(2)}}, now);
-  EXPECT_EQ(effects(), Words{}) << "nothing is heard from a session that is over";
+  EXPECT_EQ(effects(), Words{}) << "nothing comes of a session that is over";
   core.connected(two, now);
   EXPECT_EQ(effects(), Words{"hello"});
   EXPECT_EQ(std::get<Hello>(sent.back()).waiting, std::vector<WorkKey>{key(1)});
@@ -40,7 +40,7 @@ TEST_F(AgentCoreTest, OrdersAreNumbered) {
 
 TEST_F(AgentCoreTest, ReportsAreNumberedAndBatched) {
   join();
-  say({.start = {order(1), order(2)}});
+  send({.start = {order(1), order(2)}});
   effects();
   start(1);
   start(2);
@@ -62,20 +62,20 @@ TEST_F(AgentCoreTest, NothingIsReportedBeforeWelcome) {
 
 TEST_F(AgentCoreTest, RepeatedStartChangesNothing) {
   join();
-  say({.start = {order(1), order(2, true)}});
+  send({.start = {order(1), order(2, true)}});
   EXPECT_EQ(effects(), (Words{"start 1", "start 2"}));
-  say({.start = {order(1), order(2)}});
+  send({.start = {order(1), order(2)}});
   EXPECT_EQ(effects(), Words{}) << "handed over";
   start(2);
   end(1);
   EXPECT_EQ(effects(), (Words{"report 1 +2 -1:exited"}));
-  say({.start = {order(1)}});
+  send({.start = {order(1)}});
   EXPECT_EQ(effects(), Words{}) << "ended, not forgotten";
 }
 
 TEST_F(AgentCoreTest, PrefetchedIsHandedOverAfterAllBeforeIt) {
   join();
-  say({.start = {with_source(1), order(2, true), order(3)}});
+  send({.start = {with_source(1), order(2, true), order(3)}});
   EXPECT_EQ(effects(), (Words{"stage 1", "start 3"})) << "1 takes its capacity first; 3 has its own already";
   core.staged({key(1), {}, {}, {}}, now);
   EXPECT_EQ(effects(), (Words{"start 1", "start 2"}));
@@ -83,7 +83,7 @@ TEST_F(AgentCoreTest, PrefetchedIsHandedOverAfterAllBeforeIt) {
 
 TEST_F(AgentCoreTest, ReportsTravelTogetherWhileTheKeeperHasWork) {
   join();
-  say({.start = {order(1), order(2, true), order(3, true), order(4, true)}});
+  send({.start = {order(1), order(2, true), order(3, true), order(4, true)}});
   effects();
   start(1);
   EXPECT_EQ(effects(), Words{}) << "3 wait";
@@ -105,7 +105,7 @@ TEST_F(AgentCoreTest, ReportsTravelTogetherWhileTheKeeperHasWork) {
 
 TEST_F(AgentCoreTest, HelloListsWaitingAttemptsInOrder) {
   join();
-  say({.start = {with_source(9), order(5, true), order(4, true), order(7)}});
+  send({.start = {with_source(9), order(5, true), order(4, true), order(7)}});
   core.disconnected(one);
   core.connected(two, now);
   effects();
@@ -121,17 +121,17 @@ TEST_F(AgentCoreTest, AttemptsWaitingInTheKeeperAreAdopted) {
   EXPECT_EQ(effects(), Words{"hello"});
   EXPECT_EQ(std::get<Hello>(sent.back()).waiting, (std::vector<WorkKey>{key(6), key(3)}));
   EXPECT_EQ(core.waiting(), 2u);
-  say({.start = {order(3)}, .stop = {{key(6)}}});
+  send({.start = {order(3)}, .stop = {{key(6)}}});
   EXPECT_EQ(effects(), Words{"stop 6"});
 }
 
 TEST_F(AgentCoreTest, StopBeforeTheStart) {
   join();
-  say({.start = {with_source(1), with_source(2, true, 2), order(3, true)}});
+  send({.start = {with_source(1), with_source(2, true, 2), order(3, true)}});
   EXPECT_EQ(effects(), (Words{"stage 1", "stage 2"}));
-  say({.stop = {{key(2)}}});
+  send({.stop = {{key(2)}}});
   EXPECT_EQ(effects(), Words{"report 1 -2:not_started -2/1:not_started"});
-  say({.stop = {{key(2)}}, .forget = {key(2)}});
+  send({.stop = {{key(2)}}, .forget = {key(2)}});
   EXPECT_EQ(effects(), Words{"release 2"}) << "idempotent, and the keeper never knew of it";
   core.staged({key(1), {}, {}, {}}, now);
   EXPECT_EQ(effects(), (Words{"start 1", "start 3"}));
@@ -139,20 +139,20 @@ TEST_F(AgentCoreTest, StopBeforeTheStart) {
 
 TEST_F(AgentCoreTest, StopOfARunningAttempt) {
   join();
-  say({.start = {order(1), order(2)}, .stop = {{key(2)}}});
+  send({.start = {order(1), order(2)}, .stop = {{key(2)}}});
   EXPECT_EQ(effects(), (Words{"start 1", "report 1 -2:not_started"}));
-  say({.stop = {{key(1)}}});
+  send({.stop = {{key(1)}}});
   EXPECT_EQ(effects(), Words{"stop 1"});
-  say({.stop = {{key(1), Duration(0)}, {key(8)}}});
+  send({.stop = {{key(1), Duration(0)}, {key(8)}}});
   EXPECT_EQ(effects(), Words{"stop 1"}) << "a harder one is passed on, one for nobody is not";
   end(1);
-  say({.stop = {{key(1)}}});
+  send({.stop = {{key(1)}}});
   EXPECT_EQ(effects(), Words{"report 2 -1:exited"});
 }
 
 TEST_F(AgentCoreTest, EndsAreReportedUntilForgotten) {
   join();
-  say({.start = {order(1)}});
+  send({.start = {order(1)}});
   end(1);
   EXPECT_EQ(effects(), (Words{"start 1", "report 1 -1:exited"}));
   core.disconnected(one);
@@ -170,7 +170,7 @@ TEST_F(AgentCoreTest, EndsAreReportedUntilForgotten) {
 
 TEST_F(AgentCoreTest, RunningAttemptIsNotForgotten) {
   join();
-  say({.start = {order(1)}, .forget = {key(1)}});
+  send({.start = {order(1)}, .forget = {key(1)}});
   EXPECT_EQ(effects(), Words{"start 1"});
   end(1);
   EXPECT_EQ(effects(), Words{"report 1 -1:exited"});
@@ -180,7 +180,7 @@ TEST_F(AgentCoreTest, HeartbeatsAreSentWhenIdle) {
   join();
   EXPECT_EQ(core.wake_at(), now + 500ms);
   now += 400ms;
-  say({.start = {order(1)}});
+  send({.start = {order(1)}});
   start(1);
   EXPECT_EQ(effects(), (Words{"start 1", "report 1 +1"}));
   now += 100ms;
@@ -197,11 +197,11 @@ TEST_F(AgentCoreTest, HeartbeatsAreSentWhenIdle) {
 
 TEST_F(AgentCoreTest, KeeperLost) {
   join();
-  say({.start = {order(1), order(2)}});
+  send({.start = {order(1), order(2)}});
   start(1);
   EXPECT_EQ(effects(), (Words{"start 1", "start 2", "report 1 +1"}));
   core.keeper_lost();
-  say({.start = {order(3)}, .stop = {{key(1)}}});
+  send({.start = {order(3)}, .stop = {{key(1)}}});
   EXPECT_EQ(effects(), Words{}) << "held back until there is a keeper";
   ProcessEnded lost;
   lost.key = key(1);
@@ -213,11 +213,11 @@ TEST_F(AgentCoreTest, KeeperLost) {
 
 TEST_F(AgentCoreTest, ForgetWhileThereIsNoKeeper) {
   join();
-  say({.start = {order(1)}});
+  send({.start = {order(1)}});
   end(1);
   effects();
   core.keeper_lost();
-  say({.forget = {key(1)}});
+  send({.forget = {key(1)}});
   EXPECT_EQ(effects(), Words{});
   ProcessEnded ended;
   ended.key = key(1);
@@ -227,7 +227,7 @@ TEST_F(AgentCoreTest, ForgetWhileThereIsNoKeeper) {
 
 TEST_F(AgentCoreTest, Staging) {
   join();
-  say({.start = {with_source(1), with_source(2, true)}});
+  send({.start = {with_source(1), with_source(2, true)}});
   EXPECT_EQ(effects(), (Words{"stage 1", "stage 2"}));
   core.staged({key(2), {}, {}, {}}, now);
   EXPECT_EQ(effects(), Words{}) << "ready before its turn";
@@ -237,7 +237,7 @@ TEST_F(AgentCoreTest, Staging) {
 
 TEST_F(AgentCoreTest, StagingThatFails) {
   join();
-  say({.start = {with_source(1), order(2, true)}});
+  send({.start = {with_source(1), order(2, true)}});
   EXPECT_EQ(effects(), Words{"stage 1"});
   core.staged({key(1), {}, {}, "disk full"}, now);
   core.started({key(2), 0, 7, now});
@@ -249,8 +249,8 @@ TEST_F(AgentCoreTest, StagingThatFails) {
 
 TEST_F(AgentCoreTest, StopWhileStaging) {
   join();
-  say({.start = {with_source(1)}});
-  say({.stop = {{key(1)}}});
+  send({.start = {with_source(1)}});
+  send({.stop = {{key(1)}}});
   EXPECT_EQ(effects(), (Words{"stage 1", "report 1 -1:not_started"}));
   core.staged({key(1), {}, {}, {}}, now);
   EXPECT_EQ(effects(), Words{});
@@ -258,19 +258,19 @@ TEST_F(AgentCoreTest, StopWhileStaging) {
 
 TEST_F(AgentCoreTest, QuitWhenNothingIsLeft) {
   join();
-  say({.start = {order(1)}});
-  say({.stop = {{key(1)}}, .quit = true});
+  send({.start = {order(1)}});
+  send({.stop = {{key(1)}}, .quit = true});
   EXPECT_EQ(effects(), (Words{"start 1", "stop 1"}));
   end(1);
   EXPECT_EQ(effects(), Words{"report 1 -1:exited"}) << "the end is not saved yet";
-  say({.forget = {key(1)}});
+  send({.forget = {key(1)}});
   EXPECT_EQ(effects(), (Words{"forget 1", "quit"}));
-  EXPECT_EQ(effects(), Words{}) << "said once";
+  EXPECT_EQ(effects(), Words{}) << "sent once";
 }
 
 TEST_F(AgentCoreTest, QuitWhenTheServiceIsGoneToo) {
   join();
-  say({.start = {order(1)}, .quit = true});
+  send({.start = {order(1)}, .quit = true});
   end(1);
   EXPECT_EQ(effects(), (Words{"start 1", "report 1 -1:exited"}));
   core.disconnected(one);
@@ -289,23 +289,23 @@ TEST_F(AgentCoreTest, Refused) {
 
 TEST_F(AgentCoreTest, ForgottenAttemptMayBeOrderedAgain) {
   join();
-  say({.start = {order(1)}});
+  send({.start = {order(1)}});
   start(1);
   end(1);
   effects();
-  say({.forget = {key(1)}, .prepare = {{key(1), "folder", {}, {}, {}, 1}}});
+  send({.forget = {key(1)}, .prepare = {{key(1), "folder", {}, {}, {}, 1}}});
   EXPECT_EQ(effects(), (Words{"forget 1", "stage 1"}));
 }
 
 TEST_F(AgentCoreTest, FilesWithPortsAreLaidOutBeforeTheStart) {
   join();
   for (const std::uint32_t index : {1u, 2u}) {
-    say({.prepare = {{key(index), "folder", {}, {}, {{"hosts", "a:0"}}, 1}}});
+    send({.prepare = {{key(index), "folder", {}, {}, {{"hosts", "a:0"}}, 1}}});
     core.staged({key(index), {31001}, "secret", ""}, now);
     effects();
     StartOrder start = order(index);
     start.files = {{"hosts", index == 1 ? "a:0" : "a:31001"}};
-    say({.start = {start}});
+    send({.start = {start}});
     EXPECT_EQ(effects(), Words{index == 1 ? "start 1" : "stage 2"});
   }
   core.staged({key(2), {}, "", ""}, now);
@@ -314,16 +314,16 @@ TEST_F(AgentCoreTest, FilesWithPortsAreLaidOutBeforeTheStart) {
 
 TEST_F(AgentCoreTest, FilesAreWrittenOnlyForRunningAttempts) {
   join();
-  say({.start = {order(1)}});
+  send({.start = {order(1)}});
   start(1);
   effects();
-  say({.files = {{key(1), "folder", {{"hostfile", "a"}}}, {key(2), "folder", {{"hostfile", "b"}}}}});
+  send({.files = {{key(1), "folder", {{"hostfile", "a"}}}, {key(2), "folder", {{"hostfile", "b"}}}}});
   EXPECT_EQ(effects(), Words{"write 1"});
 }
 
 TEST_F(AgentCoreTest, StallIsReportedAgainAfterALostConnection) {
   join();
-  say({.start = {order(1)}});
+  send({.start = {order(1)}});
   start(1);
   effects();
   core.stalled(key(1), true);

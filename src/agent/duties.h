@@ -11,8 +11,8 @@
 //   reason that is part of the end (ProcessEnded::outputs_problem).
 // - At most one PushRun of it is under way; another begins only after it has ended.
 // - Nothing is sent for work of which a process was lost: it may already run elsewhere.
-// - What was told to stop sends nothing after the time it was given for that.
-// - A process that has run for the wall time is stopped, also while nothing is heard of the service.
+// - What was ordered to stop sends nothing after the time it was given for that.
+// - A process that has run for the wall time is stopped, also without contact to the service.
 // - What came of it is on record before the end is reported, and is not done again afterwards.
 // - The mounts of work that never started are undone by the next agent.
 #include <functional>
@@ -68,7 +68,7 @@ class Duties {
   const Duty* find(const WorkKey& key) const;
   bool has_running(const WorkKey& key) const;  // processes that have not ended
 
-  // The keeper's list, which is left as the core may hear it: without pushes, and an end that is held back
+  // The keeper's list, which is left as the core may see it: without pushes, and an end that is held back
   // is a process that still runs.
   void keeper_connected(keeper::ProcessList& list, TimePoint now);
   // A process runs since then.

@@ -96,7 +96,7 @@ class DutiesTest : public ::testing::Test {
   }
   using Lines = std::vector<std::string>;
 
-  // Another agent takes over; gives what its core hears.
+  // Another agent takes over; gives what its core sees.
   keeper::ProcessList restart_agent() {
     duties = Duties(parse);
     return reconnect();
@@ -284,10 +284,10 @@ TEST_F(DutiesTest, APushThatWasLostIsRepeated) {
 TEST_F(DutiesTest, TheNextAgentPushesWhatEndedWithoutOne) {
   add(attempt(1), pushing());
   keeper.ended.push_back(end_of(attempt(1)));
-  const keeper::ProcessList heard = restart_agent();
-  EXPECT_TRUE(heard.ended.empty());
-  ASSERT_EQ(heard.running.size(), 1u) << "it is not over for the service";
-  EXPECT_EQ(heard.running[0].started.key, attempt(1));
+  const keeper::ProcessList list = restart_agent();
+  EXPECT_TRUE(list.ended.empty());
+  ASSERT_EQ(list.running.size(), 1u) << "it is not over for the service";
+  EXPECT_EQ(list.running[0].started.key, attempt(1));
   EXPECT_EQ(done(), (Lines{"push"}));
   end(end_of(push_of(1)));
   EXPECT_EQ(done(), (Lines{"record 1", "report 0"}));
@@ -300,9 +300,9 @@ TEST_F(DutiesTest, AgentsKilledAfterEachStepPushOnce) {
   EXPECT_EQ(done(), Lines{});
   end(end_of(attempt(1)));
   EXPECT_EQ(done(), (Lines{"push"}));
-  const keeper::ProcessList heard = restart_agent();
-  ASSERT_EQ(heard.running.size(), 1u) << "without the push";
-  EXPECT_EQ(heard.running[0].started.key, attempt(1));
+  const keeper::ProcessList list = restart_agent();
+  ASSERT_EQ(list.running.size(), 1u) << "without the push";
+  EXPECT_EQ(list.running[0].started.key, attempt(1));
   EXPECT_EQ(done(), Lines{}) << "the push is under way";
   // It ends while there is no agent.
   keeper.running.clear();
@@ -319,9 +319,9 @@ TEST_F(DutiesTest, AFailureThatIsOnRecordIsReportedByTheNextAgent) {
   add(attempt(1), pushing());
   keeper.ended.push_back(end_of(attempt(1)));
   keeper.duties.push_back({attempt(1), 1, "no such container"});
-  const keeper::ProcessList heard = restart_agent();
-  ASSERT_EQ(heard.ended.size(), 1u);
-  EXPECT_EQ(heard.ended[0].outputs_problem, "no such container");
+  const keeper::ProcessList list = restart_agent();
+  ASSERT_EQ(list.ended.size(), 1u);
+  EXPECT_EQ(list.ended[0].outputs_problem, "no such container");
 }
 
 TEST_F(DutiesTest, AnUnreadableRecordFailsTheDuty) {
@@ -329,9 +329,9 @@ TEST_F(DutiesTest, AnUnreadableRecordFailsTheDuty) {
   keeper.duties.push_back({attempt(2), 0, "?"});
   keeper.ended.push_back(end_of(attempt(1)));
   keeper.running.push_back({{attempt(2), 0, 7, now}, {}});
-  const keeper::ProcessList heard = restart_agent();
-  ASSERT_EQ(heard.ended.size(), 1u);
-  EXPECT_NE(heard.ended[0].outputs_problem, "");
+  const keeper::ProcessList list = restart_agent();
+  ASSERT_EQ(list.ended.size(), 1u);
+  EXPECT_NE(list.ended[0].outputs_problem, "");
   end(end_of(attempt(2)));
   EXPECT_EQ(done(), (Lines{"report 0: what was to be done after it is not known: its record was written by "
                            "another version"}));

@@ -15,7 +15,7 @@ constexpr std::uint32_t no_view = 0, has_view = 1;
 
 View needed_afterwards(View view) {
   view.folders.clear();
-  view.texts.clear();
+  view.files.clear();
   return view;
 }
 

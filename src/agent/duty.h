@@ -27,7 +27,7 @@ struct Duty {
   std::optional<RunAs> run_as{};
   Duration wall_time_max{0};  // see StartOrder
   Duration stop_grace{0};
-  View view;  // without its folders and texts
+  View view;  // without its folders and files
   std::vector<Process> processes;
   friend bool operator==(const Duty&, const Duty&) = default;
 };

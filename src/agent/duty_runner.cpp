@@ -185,13 +185,13 @@ void DutyRunner::complete_push(ProcessEnded& end) const {
     return;
   }
   const Duty* duty = duties_.find(work_of(std::get<PushRun>(end.key)));
-  const std::string said = tail_of(log);
+  const std::string last_lines = tail_of(log);
   std::string to = "it";
   if (duty)
     if (const auto mounts = pushed_mounts(*duty); end.rank < mounts.size()) to = shown(mounts[end.rank]->url);
   end.detail =
       fmt::format("sending {} {}{}{}", to, describe(end), end.detail.empty() ? "" : ": ", end.detail) +
-      (said.empty() ? "" : ": " + said);
+      (last_lines.empty() ? "" : ": " + last_lines);
 }
 
 void DutyRunner::carry_out(duty::Push& push) {

@@ -37,8 +37,8 @@ class DutyRunner {
   // Puts its record into the message that starts it.
   Result<void> start(const StartOrder& order, keeper::StartRequest& message);
 
-  // What the keeper says. A list is changed to what the core may hear; what it leads to is carried out by
-  // act(), after the core has heard it.
+  // What the keeper reports. A list is changed to what the core may see; what it leads to is carried out by
+  // act(), after the core has received it.
   void keeper_connected(keeper::ProcessList& list);
   void started(const ProcessStarted& start);
   void ended(ProcessEnded end);

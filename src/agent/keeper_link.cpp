@@ -47,23 +47,23 @@ void KeeperLink::start_keeper() {
   if (!started) return retry("cannot start the keeper: " + started.error().what);
   starting_ = std::move(started->output);
   keeper_ = started->release();
-  said_.clear();
-  starting_watch_ = loop_.watch(starting_.get(), [this] { hear_keeper(); });
+  startup_output_.clear();
+  starting_watch_ = loop_.watch(starting_.get(), [this] { read_startup(); });
   if (!starting_watch_) retry("the keeper's output cannot be watched");
 }
 
 // "ready", or the end of its output when it could not.
-void KeeperLink::hear_keeper() {
+void KeeperLink::read_startup() {
   char buffer[256];
   const ssize_t got = ::read(starting_.get(), buffer, sizeof buffer);
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (got > 0) said_.append(buffer, static_cast<std::size_t>(got));
-  if (got > 0 && said_.find('\n') == std::string::npos) return;
+  if (got > 0) startup_output_.append(buffer, static_cast<std::size_t>(got));
+  if (got > 0 && startup_output_.find('\n') == std::string::npos) return;
   starting_watch_.reset();
   starting_.reset();
   Result<Fd> socket = keeper::connect_keeper(options_.folder);
   if (socket) return use(std::move(*socket));
-  retry(said_.starts_with("ready") ? socket.error().what : "the keeper could not start");
+  retry(startup_output_.starts_with("ready") ? socket.error().what : "the keeper could not start");
 }
 
 void KeeperLink::retry(const std::string& why) {

@@ -35,12 +35,12 @@ class KeeperLink {
   void flush();
   bool is_open() const { return static_cast<bool>(socket_); }
   // From now on a keeper that goes is not replaced. (One that is just starting ends when it finds that nobody
-  // hears it say "ready".)
+  // reads its "ready".)
   void let_go();
 
  private:
   void start_keeper();
-  void hear_keeper();
+  void read_startup();
   void retry(const std::string& why);
   void use(Fd socket);
   void on_ready();
@@ -56,7 +56,7 @@ class KeeperLink {
   pid_t keeper_ = 0;  // when we started it
   Fd starting_;       // its standard output, until it is ready
   std::shared_ptr<net::Loop::Watch> starting_watch_;
-  std::string said_;
+  std::string startup_output_;
   Duration wait_{0};
   std::shared_ptr<net::Loop::Timer> retry_timer_;
   std::shared_ptr<net::Loop::Timer> list_timer_;  // until the list has come

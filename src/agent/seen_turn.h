@@ -1,5 +1,5 @@
 #pragma once
-// The last turn that the service said it has saved, kept in the node's folder: a service whose
+// The last turn that the service reported as saved, kept in the node's folder: a service whose
 // database is older than that has lost turns, and is refused (control/nodes.cpp).
 //
 // Written over in place and not synced: a kill loses nothing of it, and after a power cut it is older, never

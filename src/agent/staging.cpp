@@ -160,8 +160,8 @@ Result<Fd> Blobs::open(const std::string& hash) {
   return fd;
 }
 
-// Beside its place, checked, then renamed: what has the name has the content. Not synced: after a power cut
-// it is fetched again if it is missing, and size and manifest show whether it was cut short.
+// Beside its final path, checked, then renamed: what has the name has the content. Not synced: after a power
+// cut it is fetched again if it is missing, and size and manifest show whether it was cut short.
 Result<void> Blobs::bring(const std::string& hash, const std::string& path) {
   if (auto made = make_folders(path.substr(0, path.rfind('/'))); !made) return made;
   const std::string beside = fmt::format("{}.{}.new", path, random_hex(4));

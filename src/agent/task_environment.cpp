@@ -180,7 +180,7 @@ Result<void> TaskEnvironment::lay_out() const {
     if (!mount.url.empty() && mount.pulls)
       if (auto pulled = pull(mount); !pulled) return pulled;
   }
-  return make_folders_and_texts();
+  return make_folders_and_files();
 }
 
 // With the rights of the agent: what lies in folders of its own.
@@ -276,11 +276,11 @@ Result<Fd> TaskEnvironment::open_folder(const std::string& path) const {
   return fd;
 }
 
-Result<void> TaskEnvironment::make_folders_and_texts() const {
+Result<void> TaskEnvironment::make_folders_and_files() const {
   const auto access = as_user();
   for (const std::string& folder : view_.folders)
     if (auto made = open_folder(folder); !made) return fail(made.error());
-  for (const auto& [path, text] : view_.texts) {
+  for (const auto& [path, text] : view_.files) {
     const std::size_t slash = path.rfind('/');
     const Result<Fd> folder = open_folder(path.substr(0, slash));
     if (!folder) return fail(folder.error());

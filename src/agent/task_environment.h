@@ -1,12 +1,12 @@
 #pragma once
-// What an attempt finds on its node besides its code: mounts, folders, texts, and a second home for what it
+// What an attempt finds on its node besides its code: mounts, folders, files, and a second home for what it
 // prints.
 //
 // Where the machine allows namespaces each process sees its mounts under a path of its own (`slipway node
 // view`); elsewhere the same tree is built of links under the data folder, and that path is put in the mount
-// of the other wherever an order speaks of it.
+// of the other wherever an order names it.
 //
-// For a user of the machine (RunAs) folders, texts and logs are made with the rights of that user: what they
+// For a user of the machine (RunAs) folders, files and logs are made with the rights of that user: what they
 // name, and every link in it, is the user's choice.
 #include <functional>
 #include <optional>
@@ -39,7 +39,7 @@ class TaskEnvironment {
   // worth failing for.
   void note(TimePoint now, std::string_view text) const;
 
-  // Brings what is to be mounted, makes folders and texts. May take long.
+  // Brings what is to be mounted, makes folders and files. May take long.
   Result<void> lay_out() const;
   // Makes the streams of processes files of the logs folder too. `attempt`: their folder.
   Result<void> link_logs(const std::string& attempt, const std::vector<ProcessStart>& processes) const;
@@ -51,7 +51,7 @@ class TaskEnvironment {
   Result<void> make(const View::Mount& mount) const;
   Result<void> run_mount(const View::Mount& mount, const std::string& at) const;
   Result<void> pull(const View::Mount& mount) const;
-  Result<void> make_folders_and_texts() const;
+  Result<void> make_folders_and_files() const;
   Result<Fd> open_tree() const;
   // As open_source() wants it.
   std::string source_for_user(const View::Mount& mount) const;

@@ -50,7 +50,7 @@ TEST_F(TaskEnvironmentTest, PathsLeadToTheInnermostMount) {
 TEST_F(TaskEnvironmentTest, WithoutNamespacesMountsAreLinks) {
   view.mounts.pop_back();
   view.folders = {"/mnt/batch/root/mounts/ext/out"};
-  view.texts = {{"/mnt/batch/root/jobs/hosts", "under /mnt/batch/root/mounts"}};
+  view.files = {{"/mnt/batch/root/jobs/hosts", "under /mnt/batch/root/mounts"}};
   const TaskEnvironment environment(view, context, false);
   ASSERT_TRUE(environment.lay_out());
   const std::string tree = context.data + "/jobs/job_1/_scratch/lab-1";

@@ -132,7 +132,7 @@ class Api {
   Result<control::SignIn> check_sign_in(const wire::LoginRequest& request, const UserRecord& known) const;
   void finish_sign_in(const Call& call, const Result<control::SignIn>& checked);
   void finish_oidc(const Call& call, const wire::OidcFinish& request, const oidc::Identity& who);
-  // Who shows tokens that nobody has is told to wait, after a few.
+  // Who shows tokens that nobody has has to wait, after a few.
   std::optional<net::Response> refuse_guess(const net::Request& head);
   void add_user(const Call& call, const wire::UserRequest& request, const std::string& password);
 

@@ -8,7 +8,7 @@
 
 namespace slipway::api {
 
-// Tells `done` the status, the headers and, where it is in memory, the body; then lets it continue.
+// Passes `done` the status, the headers and, where it is in memory, the body; then lets it continue.
 using Answered = std::function<void(int status, const net::Headers& headers, const std::string& body)>;
 std::shared_ptr<net::Exchange> make_audited(std::shared_ptr<net::Exchange> exchange, Answered done);
 

@@ -63,22 +63,22 @@ void NodeSessions::take(SessionId id, const control::Caller& caller, const contr
       return close(id, "protocol error: a second hello");
     }
     found->second.asks_for = caller.workspace + "/" + hello->name;
-    const auto said = std::make_shared<const Hello>(std::move(*hello));
+    const auto received = std::make_shared<const Hello>(std::move(*hello));
     post(
         id, bytes,
-        [id, caller, credential, said](control::Controller& controller) {
-          controller.hello(id, caller, *said, credential);
+        [id, caller, credential, received](control::Controller& controller) {
+          controller.hello(id, caller, *received, credential);
         },
-        [id, caller, credential, said](const control::Controller& controller,
-                                       control::ReadOnlySessions& sessions) {
-          return sessions.hello(controller.turn(), id, caller, *said, credential);
+        [id, caller, credential, received](const control::Controller& controller,
+                                           control::ReadOnlySessions& sessions) {
+          return sessions.hello(controller.turn(), id, caller, *received, credential);
         });
   } else {
-    const auto said = std::make_shared<const Report>(std::move(std::get<Report>(*message)));
+    const auto received = std::make_shared<const Report>(std::move(std::get<Report>(*message)));
     post(
-        id, bytes, [id, said](control::Controller& controller) { controller.report(id, *said); },
-        [id, said](const control::Controller&, control::ReadOnlySessions& sessions) {
-          return sessions.report(id, *said);
+        id, bytes, [id, received](control::Controller& controller) { controller.report(id, *received); },
+        [id, received](const control::Controller&, control::ReadOnlySessions& sessions) {
+          return sessions.report(id, *received);
         });
   }
 }

@@ -37,9 +37,9 @@ class NodeSessions {
   struct Session {
     std::shared_ptr<net::WebSocket> socket;
     std::string token;       // the one it is authenticated by
-    std::string asks_for;    // "workspace/name", from its Hello; empty: it said none yet
+    std::string asks_for;    // "workspace/name", from its Hello; empty: none came yet
     std::string node;        // the same, once the control loop has welcomed it
-    bool is_closed = false;  // nothing it says is heard any more
+    bool is_closed = false;  // what it still sends is ignored
     std::map<std::uint64_t, Reply> questions;
     bool was_paused = false;
     std::size_t parsing = 0;  // messages on the worker: those that follow go there, too, and so stay in order

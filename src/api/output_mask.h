@@ -1,5 +1,5 @@
 #pragma once
-// What is masked in the output of a task: the secrets it was given, where the service was told to.
+// What is masked in the output of a task: the secrets it was given, where the service is set to.
 #include <memory>
 
 #include "api/masker.h"

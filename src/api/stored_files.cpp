@@ -69,7 +69,7 @@ Result<void> copy(const std::string& from, int to) {
   }
 }
 
-// Moves the received file beside its place; where that is another disk, copies it.
+// Moves the received file beside its final path; where that is another disk, copies it.
 Result<void> bring_beside(const std::string& received, int folder, const std::string& beside) {
   if (received.empty()) {
     const Fd empty(::openat(folder, beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));

@@ -29,7 +29,7 @@ struct Process {  // of a live attempt
 enum class MemberPhase : std::uint8_t {
   assigned,    // the attempt has the node; nothing is held there yet
   prefetched,  // sent to the node, where it waits for free capacity
-  preparing,   // holds capacity; the node has not said that it is prepared
+  preparing,   // holds capacity; the node has not reported that it is prepared
   ready,       // holds capacity; nothing is left to prepare
   released,    // over on this node: its capacity was given back
 };
@@ -62,7 +62,8 @@ struct Attempt {
   std::optional<TimePoint> first_started_at;  // of any of its processes
   TimePoint last_ended_at{};                  // of its processes
   // When all of it began to run, by the clock of this run of the service: a clock that was set between two
-  // runs changes no wall-time limit. Absent after a restart until its nodes have said how long it has run.
+  // runs changes no wall-time limit. Absent after a restart until its nodes have reported how long it has
+  // run.
   std::optional<TimePoint> running_since;
   Duration ran_longest{0};             // of its processes that have ended, by the clocks of their keepers
   std::size_t ended_well = 0;          // of its processes
@@ -71,7 +72,8 @@ struct Attempt {
   bool counts_against_retries = true;  // its end does
   UsageMeter usage;                    // of all of it
   std::string remark;                  // what went wrong in one of its processes that ended well
-  std::optional<TimePoint> marked_at;  // when it last changed its checkpoint folder, as far as it was heard
+  std::optional<TimePoint>
+      marked_at;  // when it last changed its checkpoint folder, as far as it was reported
   // Of a gang whose framework takes nodes that come and lets others go (elastic.cpp):
   std::map<NodeId, std::vector<std::uint32_t>> joining;  // getting ready, with the GPUs kept for it there
   std::set<NodeId> excluded;                             // could not join: not tried again

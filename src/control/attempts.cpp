@@ -38,8 +38,8 @@ EndReason reason_of(ProcessEndKind kind) {
 // What a node says of the time, as far as it can be true: its clock need not go as ours does, nor ours
 // forwards.
 // Never before `first`, which is on record.
-TimePoint within(TimePoint said, TimePoint first, TimePoint last) {
-  return std::max(std::min(said, last), first);
+TimePoint within(TimePoint reported, TimePoint first, TimePoint last) {
+  return std::max(std::min(reported, last), first);
 }
 
 }  // namespace
@@ -248,7 +248,7 @@ void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
   if (!attempt || ended.rank >= attempt->processes.size()) return;
   Process& process = attempt->processes[ended.rank];
   if (process.state == Process::State::ended || attempt->record.nodes[process.node].id != node_id) return;
-  // A very short process may end before its start was heard of: the start happened all the same.
+  // A very short process may end before its start is reported: the start happened all the same.
   if (process.state == Process::State::sent &&
       (ended.kind == ProcessEndKind::exited || ended.kind == ProcessEndKind::signalled))
     on_process_started(turn, {ended.key, ended.rank, 0, ended.started_at});
@@ -382,7 +382,8 @@ void on_wall_time_over(Turn& turn, Attempt& attempt) {
     turn.effects.store_problem = spec.error();
     return;
   }
-  // Another timer is set when its nodes have said how long it has run, or where one of them said less.
+  // Another timer is set when its nodes have reported how long it has run, or where one of them reported
+  // less.
   if (!attempt.running_since || *attempt.running_since + (*spec)->max_wall_time > turn.now) return;
   stop_for_wall_time(turn, attempt, (*spec)->max_wall_time);
 }

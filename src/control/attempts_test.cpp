@@ -42,9 +42,9 @@ TEST(OnPrepared, StartsAGangWhenTheLastNodeIsReady) {
 
 TEST(OnPrepared, ANodeThatCannotPrepareIsAnInterruption) {
   Gang gang({control::gang(3)}, AttemptPhase::preparing);
-  Report said;
-  said.prepared.push_back({.key = gang.key, .problem = "no space left on device"});
-  gang.report("n2", said);
+  Report message;
+  message.prepared.push_back({.key = gang.key, .problem = "no space left on device"});
+  gang.report("n2", message);
   EXPECT_EQ(gang.attempt(gang.id)->phase, AttemptPhase::stopping);
   gang.finish();
   const Task& task = *gang.state.find_task(gang.key.task);
@@ -57,10 +57,10 @@ TEST(OnPrepared, H4_CodeThatIsNotThereUsesARetry) {
   TaskSpec spec = control::gang(3);
   spec.retries = 1;
   Gang gang({spec}, AttemptPhase::preparing);
-  Report said;
-  said.prepared.push_back(
+  Report message;
+  message.prepared.push_back(
       {.key = gang.key, .problem = "the content abc is not stored", .is_permanent = true});
-  gang.report("n2", said);
+  gang.report("n2", message);
   gang.finish();
   const Task& task = *gang.state.find_task(gang.key.task);
   EXPECT_EQ(task.record.state, TaskState::queued);

@@ -25,7 +25,7 @@ void drop_token(Turn& turn, const std::string& id);
 // Deletes a folder under the data folder: on record until on_files_removed(), so that it comes to its end.
 void remove_files(Turn& turn, const std::string& folder);
 // The folder of a deleted job on nodes with storage of their own. Each is asked, in every session anew, until
-// it has said that nothing is left.
+// it has reported that nothing is left.
 void remove_on_nodes(Turn& turn, const std::string& workspace, const std::string& folder);
 void settle_removals(Turn& turn, Node& node);  // after its Hello
 void on_removed_on_node(Turn& turn, Node& node, const std::string& folder);

@@ -38,7 +38,7 @@ struct Effects {
   std::vector<JobId> ended_jobs;            // to drop from the state once they are saved
   std::map<Named, JobId> idempotency_keys;  // of this turn's jobs
   std::optional<Error> store_problem;       // a read failed: the turn must not be saved
-  std::optional<std::uint64_t> turn_lost;   // a node was told of it, and the store does not have it
+  std::optional<std::uint64_t> turn_lost;   // a node knows of it, and the store does not have it
 
   void touch(const Job& job) { dirty_jobs.insert(job.record.id); }
   void touch(const Job& job, std::uint32_t group);

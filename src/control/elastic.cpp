@@ -2,8 +2,8 @@
 // its framework can continue with other nodes (torchrun, Horovod), they come and go while it runs.
 //
 // Such a node gets ready like those a gang begins with, holding its capacity meanwhile, and becomes a part of
-// the attempt, with the next rank, when it has said so: nothing is saved before. The first node never goes:
-// the others meet there. When it is lost, or too few are left, the gang is started anew.
+// the attempt, with the next rank, when it has reported so: nothing is saved before. The first node never
+// goes: the others meet there. When it is lost, or too few are left, the gang is started anew.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -165,7 +165,7 @@ Result<NodeView> remove_node(Turn& turn, const Caller& caller, const std::string
                 fmt::format("slipway pool autoscale {} --demand --min {}", pool.record.name, scale.min - 1));
   if (std::uint32_t& target = pool.record.target.of(node->record.low_priority);
       node->record.local && target > 0) {
-    --target;  // so that the pool brings up no other in its place
+    --target;  // so that the pool brings up no replacement
     turn.effects.touch(pool);
   }
   const NodeId id = node->record.id;

@@ -43,7 +43,7 @@ std::string broken_invariant(const Turn& turn) {
       held = held + need_per_node(**spec, (*spec)->nodes);
     }
     if (held != node.used) return fmt::format("node {}: the capacity held does not add up", node.record.name);
-    // After a restart a part of a gang that is over may count until the node has said so.
+    // After a restart a part of a gang that is over may count until the node has reported it.
     // GPUs that are gone count until the attempt that holds them has ended.
     Resources used = node.used;
     for (const std::uint32_t gpu : gpus_held(turn.state, node)) {

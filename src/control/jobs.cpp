@@ -96,8 +96,8 @@ static std::uint32_t nodes_for_roles(const State& state, const Pool& pool, const
   return processes;
 }
 
-// A container needs an engine where it runs. Of nodes that have not said what they have, the best is hoped
-// for.
+// A container needs an engine where it runs. Of nodes that have not reported what they have, the best is
+// hoped for.
 static Result<void> check_engines(const Turn& turn, const Pool& pool, const TaskSpec& task) {
   if (task.container.empty()) return {};
   std::vector<std::vector<std::string>> nodes;
@@ -332,7 +332,7 @@ void make_ready(Turn& turn, Job& job, Task& task) {
     turn.effects.touch(task);
   }
   const std::uint32_t shape = job.groups[task.record.ref.group].shape;
-  // At its old place: tasks that were placed before go before those that never were, in the order of the
+  // At its old position: tasks that were placed before go before those that never were, in the order of the
   // list.
   std::deque<TaskRef>& again = job.shapes[shape].again;
   again.insert(std::upper_bound(again.begin(), again.end(), task.record.ref), task.record.ref);

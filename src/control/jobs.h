@@ -28,7 +28,7 @@ void make_ready(Turn& turn, Job& job, Task& task);
 // Called when a task of the group ended: those that depend on it become ready, or never will.
 void settle_dependents(Turn& turn, Job& job, std::uint32_t g);
 void finish_job_if_done(Turn& turn, Job& job);
-// `reason` is all that is said of why. Nothing happens to one that is being cancelled.
+// `reason` is all that is shown of why. Nothing happens to one that is being cancelled.
 void cancel_job(Turn& turn, Job& job, const std::string& reason);
 Result<JobRecord> on_cancel(Turn& turn, const Caller& caller, JobId id, const std::string& reason);
 Result<void> remove_job(Turn& turn, const Caller& caller, const JobRecord& record);

@@ -24,7 +24,7 @@ Duration heartbeat_within(const Turn& turn, Duration lease) {
 // Four heartbeats: what is placed there would wait.
 Duration missed_after(const Turn& turn, const Node& node) { return 4 * heartbeat_of(turn, node); }
 
-// When the next thing on the node is given up, after it was last heard of: an attempt, or the node itself,
+// When the next thing on the node is given up, after its last message: an attempt, or the node itself,
 // which is lost when the last of its attempts is.
 Duration given_up_next(const Turn& turn, const Node& node) {
   const Duration own = node.record.local ? pool_lease(turn, node) : given_up_after(pool_lease(turn, node));
@@ -46,7 +46,7 @@ void give_up_attempts(Turn& turn, Node& node, Duration without_contact, const st
       end_lost_processes(turn, node.record.id, key, why);
       gave_up = true;
     }
-  // What it has not started yet of them it hears in its next Hello, before its lease is renewed.
+  // What it has not started yet of them it learns from its next Hello, before its lease is renewed.
   if (gave_up) close_session(turn, node, why);
 }
 
@@ -98,7 +98,7 @@ void watch_lease(Turn& turn, Node& node) {
   turn.effects.timers.push_back({node.check_at, HeartbeatDue{node.record.id}});
 }
 
-// A node that was heard of since the timer was set gets another one.
+// A node that sent a message since the timer was set gets another one.
 void on_heartbeat_due(Turn& turn, Node& node) {
   if (!was_up(node) || node.check_at > turn.now) return;
   const TimePoint due =

@@ -18,8 +18,8 @@ bool is_leased(const Turn& turn, const Node& node);
 
 Duration heartbeat_of(const Turn& turn, const Node& node);
 
-// Nodes hear with their Welcome how often to report. Where a shorter lease wants it more often, they are made
-// to dial again, which takes a tenth of a second; until then nothing is placed there.
+// Nodes learn with their Welcome how often to report. Where a shorter lease wants it more often, they are
+// made to dial again, which takes a tenth of a second; until then nothing is placed there.
 void on_lease_changed(Turn& turn, const Pool& pool, Duration before);
 
 void on_heard(Turn& turn, Node& node);

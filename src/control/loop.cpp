@@ -225,7 +225,7 @@ void Loop::run() {
 }
 
 // Woken long after it was due, the thread was stopped or starved, perhaps since it last ran: nothing that was
-// not heard in that time is held against a node.
+// not received in that time is held against a node.
 void Loop::notice_pause(std::optional<TimePoint> deadline) {
   const TimePoint now = clock_.now();
   if (!deadline || awake_at_ == TimePoint{} || now < *deadline + pause_least) return;
@@ -282,7 +282,7 @@ void Loop::finish_turn(const std::vector<std::function<void()>>& answers, const 
     return recover(outputs.error());
   }
   has_removals_ = has_removals_ || outputs->sources_changed;
-  end_turn();  // before anybody hears of it: who then asks for a snapshot gets one of this turn
+  end_turn();  // before anybody is notified: who then asks for a snapshot gets one of this turn
   outputs_.carry_out(std::move(*outputs), *controller_);
   for (const auto& answer : answers) answer();
 }

@@ -13,7 +13,7 @@
 //   of nodes   64 messages or 4 MiB of one session, and the message that exceeds it; then the session is not
 //              read any more until they have been applied, so the node itself waits. Nothing is dropped.
 //   notices    one for each session that ended, and one of all_received() at a time
-// Timers are part of the controller and need no place in a queue.
+// Timers are part of the controller and need no queue.
 #include <chrono>
 #include <condition_variable>
 #include <deque>

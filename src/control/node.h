@@ -20,10 +20,10 @@ struct Node {
   std::optional<SessionId> session;
   TimePoint last_contact{};
   TimePoint check_at{};            // when its last contact is checked next (lease.h)
-  bool missed_heartbeats = false;  // it gets no new work until it is heard again
+  bool missed_heartbeats = false;  // it gets no new work until its next message
   TimePoint sent_at{};
   std::uint64_t received = 0;
-  std::size_t removals_ordered = 0;  // in this session, and not yet said to be done
+  std::size_t removals_ordered = 0;  // in this session, and not yet reported as done
   std::uint64_t sent = 0;
   Resources used;
   std::set<std::uint32_t> gpus_free;
@@ -41,7 +41,7 @@ struct Node {
   std::vector<std::string> engines;
   std::string pool_key;     // "workspace/name"
   bool has_joined = false;  // at some time: one that ends old processes first counts as joining again
-  MachineUse use;           // as it last said
+  MachineUse use;           // as it last reported
 };
 
 // It was here and nothing says that it is gone, whether or not it is connected: its processes may run.

@@ -122,7 +122,7 @@ void on_hello(Turn& turn, SessionId session, const Caller& caller, const Hello& 
     return refuse(turn, session,
                   fmt::format("a node called {} belongs to pool {}", hello.name, node->record.pool), true);
   if (node && node->session && !is_same_agent(node->record, hello)) {
-    // Heard of just now: a second agent with its name. Not for a while: perhaps the same machine after a
+    // In contact just now: a second agent with its name. Not for a while: perhaps the same machine after a
     // restart, which may try again until the old connection has timed out.
     const bool alive = node->last_contact + 2 * heartbeat_of(turn, *node) > turn.now;
     return refuse(turn, session,
@@ -264,8 +264,8 @@ static void reconcile(Turn& turn, Node& node, const Hello& hello, bool same_inst
   settle_capacity(turn, node, hello);
 }
 
-// An attempt that we believe to be on this node: what the node did not speak of is lost, or was never heard
-// there.
+// An attempt that we believe to be on this node: what the node did not report is lost, or the order
+// never reached it.
 static void settle_with(Turn& turn, Node& node, const Hello& hello, const AttemptKey& key) {
   Attempt* attempt = turn.state.find_attempt(key);
   if (!attempt || !node.attempts.contains(key)) return;
@@ -315,15 +315,15 @@ static void settle_with(Turn& turn, Node& node, const Hello& hello, const Attemp
     StartOrder& order = orders[node_index];
     order.prefetched = true;
     orders_to(turn, node).start.push_back(std::move(order));
-  } else if ((*spec)->framework_elastic) {  // it may not have heard who came and went meanwhile
+  } else if ((*spec)->framework_elastic) {  // it may have missed who came and went meanwhile
     send_hosts(turn, *attempt, **spec, node);
   }
   for (const std::uint32_t rank : gone)
     if (Attempt* live = turn.state.find_attempt(key)) process_is_gone(turn, *live, rank, turn.now);
 }
 
-// Which attempts hold capacity, anew from what the node said: first what has begun there, then what waits in
-// the node's own order, then what is sent again now.
+// Which attempts hold capacity, anew from what the node reported: first what has begun there, then what waits
+// in the node's own order, then what is sent again now.
 static void settle_capacity(Turn& turn, Node& node, const Hello& hello) {
   sched::Capacity& capacity = turn.state.pool_of(node).capacity;
   node.used = {};

@@ -26,14 +26,14 @@ constexpr To table[][std::variant_size_v<NodeEvent>] = {
 static_assert(std::size(table) == static_cast<std::size_t>(NodeState::start_failed) + 1);
 
 template <class Event>
-concept SaysFitness = requires(const Event& event) {
+concept HasFitness = requires(const Event& event) {
   event.fitness;
 };
 
 NodeState fitness_said(const NodeEvent& event, NodeState otherwise) {
   return std::visit(
-      [&](const auto& said) {
-        if constexpr (SaysFitness<decltype(said)>) return said.fitness;
+      [&](const auto& happened) {
+        if constexpr (HasFitness<decltype(happened)>) return happened.fitness;
         return otherwise;
       },
       event);

@@ -53,7 +53,7 @@ void place_ready(Turn& turn) {
   }
 }
 
-// The only place where a plan takes effect. Returns whether the tasks took less than was planned: roles may
+// Plans take effect nowhere else. Returns whether the tasks took less than was planned: roles may
 // differ between the nodes of a gang, and a plan counts the largest part on each. Then more may fit.
 static bool apply_plan(Turn& turn, const std::string& pool_key, Pool& pool, sched::Plan plan) {
   pool.reservation = std::move(plan.reservation);

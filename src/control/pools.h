@@ -35,7 +35,7 @@ void leave_pool(Turn& turn, Node& node, Deallocation rule, const std::string& wh
 void begin_resize(Turn& turn, const std::string& key, Pool& pool, Deallocation rule,
                   const std::string& asked_by, const std::string& why);
 void settle_pool(Turn& turn, const std::string& key, Pool& pool);
-// After placing, so that only work without a place asks for nodes.
+// After placing, so that only work without capacity asks for nodes.
 void settle_pools(Turn& turn);
 void on_resize_timeout(Turn& turn, Pool& pool);
 void remove_node_if_empty(Turn& turn, NodeId id);

@@ -11,7 +11,7 @@ Result<std::vector<QueueLine>> list_queue(const LiveView& view, const std::strin
   if (view.pools.empty() && !pool_name.empty()) return fail(no_pool(pool_name));
   std::vector<QueueLine> lines;
   for (const LivePool& pool : view.pools) {
-    std::uint32_t place = 0;
+    std::uint32_t position = 0;
     std::map<sched::Shape, Survey> surveys;  // looking at all nodes once for all that ask for the same
     for (const auto& [shape, key, since, tasks, block] :
          sched::order(pool.queue, pool.scale, pool.sharing, view.now)) {
@@ -20,7 +20,7 @@ Result<std::vector<QueueLine>> list_queue(const LiveView& view, const std::strin
       const bool is_its_own = pool.reservation && pool.reservation->key.job == key.job;
       if (!is_its_own && !surveys.contains(shape)) surveys.emplace(shape, survey(view, pool, task));
       lines.push_back(
-          {++place, key.job, pool.names.at(key.job), pool.record.name, pool.sharing.name(key.user),
+          {++position, key.job, pool.names.at(key.job), pool.record.name, pool.sharing.name(key.user),
            key.priority, tasks, shape.nodes, shape.per_node, since,
            why_waits(view, pool, task, is_its_own ? survey(view, pool, task) : surveys.at(shape))});
     }

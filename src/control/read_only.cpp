@@ -14,7 +14,7 @@ std::optional<ToAgent> ReadOnlySessions::hello(const Turn& turn, SessionId sessi
   if (!node || node->record.instance != hello.instance || node->record.state == NodeState::gone)
     return std::nullopt;
   if (!may_join(turn.state, caller, credential, node, hello)) return std::nullopt;
-  // What waits there may be under way elsewhere: no lease for it, until its node can be told to drop it.
+  // What waits there may be under way elsewhere: no lease for it, until its node can be ordered to drop it.
   const auto is_known = [&](const WorkKey& key) {
     const auto* attempt = std::get_if<AttemptKey>(&key);
     return attempt && node->attempts.contains(*attempt);

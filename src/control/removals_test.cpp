@@ -32,12 +32,13 @@ TEST(Removals, NodesWithStorageOfTheirOwnAreAskedUntilTheySaySo) {
   EXPECT_EQ(ordered(bench, deleted, "shares"), Folders());
   EXPECT_EQ(deleted.changes.node_removals.size(), 4u) << "own and away, saved";
 
-  Report said;
-  said.removed = {"a", "unknown"};
-  bench.report("own", said);
+  Report message;
+  message.removed = {"a", "unknown"};
+  bench.report("own", message);
   EXPECT_EQ(bench.finish().changes.node_removals_done.size(), 1u);
   bench.join("own");
-  EXPECT_EQ(ordered(bench, bench.finish(), "own"), Folders{"b"}) << "what it has not said is asked for again";
+  EXPECT_EQ(ordered(bench, bench.finish(), "own"), Folders{"b"})
+      << "what it has not reported is asked for again";
   bench.join("away");
   EXPECT_EQ(ordered(bench, bench.finish(), "away"), (Folders{"a", "b"}));
   bench.join("away", 1'000, sharing);
@@ -51,10 +52,10 @@ TEST(Removals, ManyAreAskedForInParts) {
   bench.join("own");
   bench.finish();
   for (int i = 0; i < 1'500; ++i) remove_on_nodes(bench.turn, "default", std::to_string(i));
-  Report said;
-  said.removed = ordered(bench, bench.finish(), "own");
-  EXPECT_EQ(said.removed.size(), 1'000u);
-  bench.report("own", said);
+  Report message;
+  message.removed = ordered(bench, bench.finish(), "own");
+  EXPECT_EQ(message.removed.size(), 1'000u);
+  bench.report("own", message);
   EXPECT_EQ(ordered(bench, bench.finish(), "own").size(), 500u);
 }
 

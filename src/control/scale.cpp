@@ -332,7 +332,7 @@ static void take_sample(Turn& turn, Pool& pool, TimePoint at) {
     usable += state == NodeState::idle || state == NodeState::busy;
     evicted += state == NodeState::evicted;
     seen += node.session.has_value();
-    // Nodes of one machine all speak of the same thing.
+    // Nodes of one machine all report the same machine.
     if (node.session) hosts[node.record.host] = &node.use;
   }
   set(Metric::active_tasks, active);
@@ -406,7 +406,7 @@ void flush_samples(Turn& turn) {
 void restore_samples(Turn& turn, const std::vector<PoolSample>& samples) {
   for (const PoolSample& sample : samples) {
     const auto pool = turn.state.pools.find(sample.workspace + "/" + sample.pool);
-    // Of a clock that went ahead, or at another pace, nothing can be said.
+    // Of a clock that went ahead, or at another pace, nothing is known.
     if (pool == turn.state.pools.end() || sample.every != turn.settings.sample_every ||
         sample.time > turn.now)
       continue;

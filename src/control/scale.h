@@ -21,7 +21,7 @@ struct Evaluation {
 
 Result<void> check_formula(const Autoscale& autoscale);
 void scale_by_demand(Turn& turn, const std::string& key, Pool& pool);
-// What the formula or the scenario of a pool says now, or the formula `text` in its place. Pure: `view` has
+// What the formula or the scenario of a pool gives now, or the formula `text` in its place. Pure: `view` has
 // the samples of that pool alone (LiveQuery::only_samples).
 Result<Evaluation> evaluate_autoscale(const LiveView& view, const std::string& pool,
                                       const std::optional<std::string>& text);

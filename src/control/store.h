@@ -132,7 +132,7 @@ class Store {
   // turns.
   using SealAnew = std::function<std::string(const std::string& sealed, const std::string& purpose)>;
   [[nodiscard]] virtual Result<void> seal_specs_anew(const SealAnew&) { return {}; }
-  // A turn that nodes were told of is not here. Who opens the store again is refused, until he accepts it.
+  // A turn that nodes know of is not here. Who opens the store again is refused, until he accepts it.
   virtual void note_loss(std::uint64_t /*turn*/) {}
   // Deletes a bounded part of what removed jobs left; false: there was nothing. Between two turns.
   [[nodiscard]] virtual Result<bool> remove_some() { return false; }

@@ -82,23 +82,23 @@ struct Bench {
     on_report(turn, *node(name).session, report);
   }
   void started(const std::string& name, const WorkKey& key, std::uint32_t rank = 0) {
-    Report said;
-    said.started.push_back({key, rank, 1, turn.now});
-    report(name, said);
+    Report message;
+    message.started.push_back({key, rank, 1, turn.now});
+    report(name, message);
   }
   void ended(const std::string& name, const WorkKey& key, std::uint32_t rank = 0, int code = 0) {
     ended(name, {.key = key, .rank = rank, .kind = ProcessEndKind::exited, .code = code});
   }
   void ended(const std::string& name, ProcessEnded end) {
     end.started_at = end.ended_at = turn.now;
-    Report said;
-    said.ended.push_back(std::move(end));
-    report(name, said);
+    Report message;
+    message.ended.push_back(std::move(end));
+    report(name, message);
   }
   void prepared(const std::string& name, const AttemptKey& key) {
-    Report said;
-    said.prepared.push_back({.key = key, .ports = {4000}, .secret = "s"});
-    report(name, said);
+    Report message;
+    message.prepared.push_back({.key = key, .ports = {4000}, .secret = "s"});
+    report(name, message);
   }
 
   // ── the turn ──

@@ -1,7 +1,7 @@
 #pragma once
-// Which turns the store holds, and whether a node was told of one that it does not hold any more.
+// Which turns the store holds, and whether a node knows of one that it does not hold any more.
 //
-// A number alone does not tell: a database that was put back counts on from where it ends, and soon has a
+// A number alone is not enough: a database that was put back counts on from where it ends, and soon has a
 // turn of the same number. So each start of the service begins a run of its own, and a turn is known by
 // both: it is held where its run is on record and had come so far.
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace slipway::control {
 
 struct TurnHistory {
   std::map<std::string, std::uint64_t> runs;  // on record when it was loaded, with the last turn of each
-  // Turns of lower numbers are not held against it: it was said to go on without those that are lost, or
-  // their runs are no longer on record.
+  // Turns of lower numbers are not held against it: it was allowed to continue without those that are lost,
+  // or their runs are no longer on record.
   std::uint64_t judged_from = 0;
   std::string key;  // a secret of this store; empty: it keeps no turns
 
@@ -30,7 +30,7 @@ struct TurnHistory {
   }
 };
 
-// Proof that the service itself told a node of a turn: a node that makes one up cannot make the service
+// Proof that the service itself sent a node this turn: a node that makes one up cannot make the service
 // believe that it has lost turns. `key` never leaves the service's database.
 inline std::string turn_proof(const std::string& key, const SavedTurn& turn) {
   if (key.empty()) return {};

@@ -9,7 +9,7 @@ namespace {
 
 const std::string key = "secret";
 
-SavedTurn told(std::uint64_t number, const std::string& run, const std::string& with = key) {
+SavedTurn seen(std::uint64_t number, const std::string& run, const std::string& with = key) {
   SavedTurn turn{"s", number, {}, run};
   turn.proof = turn_proof(with, turn);
   return turn;
@@ -21,24 +21,24 @@ TEST(Turns, NodeThatHasSeenATurnThatIsGoneStopsTheTurn) {
     SavedTurn seen;
     bool is_lost;
   };
-  SavedTurn of_another = told(22, "second");
-  of_another.proof = told(23, "second").proof;
-  SavedTurn elsewhere = told(1'000, "second");
+  SavedTurn of_another = seen(22, "second");
+  of_another.proof = seen(23, "second").proof;
+  SavedTurn elsewhere = seen(1'000, "second");
   elsewhere.service = "t";
   const Row rows[] = {
-      {"it was told of a later turn of this run", told(21, "third"), true},
-      {"it knows the last one", told(20, "third"), false},
-      {"it knows an earlier one", told(16, "third"), false},
-      {"it knows the last one of an earlier run", told(15, "second"), false},
-      {"it was told of a turn behind the end of an earlier run", told(16, "second"), true},
-      {"it was told of a turn by a run that is gone", told(12, "gone"), true},
-      {"that is from before it was said to go on without", told(9, "gone"), false},
-      {"it does not say which run: a later one", told(21, ""), true},
-      {"it does not say which run: an earlier one", told(18, ""), false},
-      {"it makes one up", told(1'000'000, "third", "guessed"), false},
+      {"it knows of a later turn of this run", seen(21, "third"), true},
+      {"it knows the last one", seen(20, "third"), false},
+      {"it knows an earlier one", seen(16, "third"), false},
+      {"it knows the last one of an earlier run", seen(15, "second"), false},
+      {"it knows of a turn behind the end of an earlier run", seen(16, "second"), true},
+      {"it knows of a turn by a run that is gone", seen(12, "gone"), true},
+      {"that is from before it was allowed to continue without", seen(9, "gone"), false},
+      {"it does not name the run: a later one", seen(21, ""), true},
+      {"it does not name the run: an earlier one", seen(18, ""), false},
+      {"it makes one up", seen(1'000'000, "third", "guessed"), false},
       {"it repeats another's proof", of_another, false},
       {"it was of another service", elsewhere, false},
-      {"it was told nothing", {}, false},
+      {"it knows nothing", {}, false},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.rule);

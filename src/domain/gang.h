@@ -1,5 +1,5 @@
 #pragma once
-// Who is in a gang: the processes of a task on a number of nodes, by rank. The one place that knows.
+// Who is in a gang: the processes of a task on a number of nodes, by rank. Known nowhere else.
 //
 // Without roles, ranks are counted over the nodes. With roles, chief and workers come first and then the
 // others as written, and each goes to the node that has the least to do so far. What a launcher starts by
@@ -17,7 +17,7 @@ namespace slipway {
 struct Member {
   std::string role;         // "" where the task has none
   std::uint32_t index = 0;  // within the role
-  std::uint32_t node = 0;   // place among the attempt's nodes
+  std::uint32_t node = 0;   // its index among the attempt's nodes
   std::uint32_t local = 0;  // among the members of that node
   Resources resources;
   friend bool operator==(const Member&, const Member&) = default;

@@ -14,8 +14,8 @@ using JobId = Id<struct JobTag>;
 using NodeId = Id<struct NodeTag>;
 using SessionId = Id<struct SessionTag>;  // one connection of one agent
 
-// The tasks of a job are written as a list; an entry with a count stands for many. `group` is the place in
-// the list, `index` the place in the entry (0 where there is no count).
+// The tasks of a job are written as a list; an entry with a count stands for many. `group` is the index in
+// the list, `index` that in the entry (0 where there is no count).
 struct TaskRef {
   JobId job;
   std::uint32_t group = 0;

@@ -172,7 +172,7 @@ Result<void> validate_task_environment(const TaskSpec& task) {
   };
   for (const std::string& folder : task.folders)
     if (auto ok = under("folder", folder); !ok) return ok;
-  for (const auto& [path, text] : task.texts)
+  for (const auto& [path, text] : task.templates)
     if (auto ok = under("text", path); !ok) return ok;
   if (!task.logs.empty())
     if (auto ok = under("logs", task.logs); !ok) return ok;

@@ -74,7 +74,7 @@ struct RoleSpec {  // of a gang whose processes differ: chief, worker, ps, …
 enum class MountKind : std::uint8_t {
   datastore,  // `what` is its name; made when it is not there
   path,       // `what` is a folder of the node
-  command,    // `what` is run on the node with the place as its last word; undone after the attempt
+  command,    // `what` is run on the node with the mount point as its last word; undone after the attempt
   scratch,    // of the job on the node, gone with the job
   shared      // of the job, the same for all its nodes: SLIPWAY_SHARED
 };
@@ -137,11 +137,12 @@ struct TaskSpec {
   std::string mount_root;
   std::vector<Mount> mounts;         // those of its pool come first
   std::vector<std::string> folders;  // absolute, under mount_root: made before anything runs
-  std::vector<std::pair<std::string, std::string>> texts;  // likewise files: path and content, with {words}
+  // Files, likewise: path and content, with placeholders.
+  std::vector<std::pair<std::string, std::string>> templates;
   std::string logs;            // absolute, under mount_root: what its processes print is kept there as well
   bool logs_numbered = false;  // stdout-0.txt there also where there is only one
   Preparation preparation;
-  Environment process_environment;  // joined over the environment, its values with {words}
+  Environment process_environment;  // joined over the environment, its values with placeholders
   Environment secrets;              // variables too; sealed (base/seal.h), and never shown
   std::map<std::string, SecretRef> secret_refs{};  // variables from secrets that the service keeps
   std::uint16_t ports_from = 0;                    // its nodes look for ports from here up; 0: anywhere

@@ -1,5 +1,5 @@
 #pragma once
-// Where the files of jobs lie, under the data folder. The one place that knows.
+// Where the files of jobs lie, under the data folder. Known nowhere else.
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -74,7 +74,7 @@ struct View {
   std::string tree;                  // what is there beside the mounts; under the data folder
   std::vector<Mount> mounts;         // inner ones after outer ones
   std::vector<std::string> folders;  // absolute, under the root: to be made
-  std::vector<std::pair<std::string, std::string>> texts;  // likewise: path, content
+  std::vector<std::pair<std::string, std::string>> files;  // likewise: path, content
   std::string logs;     // likewise: where streams are kept as well, by ProcessStart::log_out and log_err
   std::string journal;  // name of a file there that says what the node did; empty: none
   friend bool operator==(const View&, const View&) = default;

@@ -10,7 +10,7 @@ enum class JobState : std::uint8_t { queued, running, stopping, succeeded, faile
 
 enum class TaskState : std::uint8_t {
   waiting,   // for the tasks it depends on
-  queued,    // for a place, or for its next try
+  queued,    // for capacity, or for its next try
   starting,  // placed; its nodes have orders
   running,
   stopping,  // ordered to stop

@@ -1,5 +1,5 @@
 #pragma once
-// Starts the agent of a node again when it was lost without having said that it leaves.
+// Starts the agent of a node again when it was lost without having announced that it leaves.
 //
 // An agent that should be restarted leaves its command line in the node's folder while it runs, and removes
 // it when it ends in order. Agents of the service's own machine do not: the service restarts those.

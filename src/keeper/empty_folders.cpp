@@ -36,7 +36,7 @@ std::string_view name_in(std::string_view folder, std::string_view path) {
   return name.find('/') == name.npos ? name : std::string_view();
 }
 
-// How many names an open folder holds, . and .. not counted; -1 where that cannot be said with one small
+// How many names an open folder holds, . and .. not counted; -1 where that cannot be counted with one small
 // read.
 int count_names(int folder) {
   alignas(std::uint64_t) char buffer[1024];

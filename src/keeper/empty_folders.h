@@ -4,8 +4,8 @@
 //
 // Folders and output files are most of what a short task costs the disk. A folder is handed on by renaming it
 // to the path of the next attempt, so that a path never names the files of two attempts. One that no attempt
-// takes in the turn in which it was offered is moved to a folder of the keeper's own, before anybody hears of
-// the end: its job may be deleted from then on.
+// takes in the turn in which it was offered is moved to a folder of the keeper's own, before anybody learns
+// of the end: its job may be deleted from then on.
 //
 // Nothing is journaled: whoever is killed, at any point, leaves at worst an empty one at the path of an
 // attempt that has ended, or one in the keeper's folder, which the next keeper empties.

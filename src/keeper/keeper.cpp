@@ -267,26 +267,26 @@ Result<Fd> watch_children() {
   return signals;
 }
 
-Result<void> say_ready(const std::string& log_path) {
+Result<void> report_ready(const std::string& log_path) {
   const Fd log(::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!log) return fail(system_error("cannot open " + log_path, errno));
   struct stat status {};
   if (::fstat(log.get(), &status) == 0 && status.st_size > log_size_max && ::ftruncate(log.get(), 0) != 0)
     return fail(system_error("cannot shorten " + log_path, errno));
-  if (auto said = write_all(STDOUT_FILENO, "ready\n", "standard output"); !said) return said;
+  if (auto written = write_all(STDOUT_FILENO, "ready\n", "standard output"); !written) return written;
   // Whoever waits for the end of our output must not wait for the end of the keeper.
   if (::dup2(STDIN_FILENO, STDOUT_FILENO) < 0 || ::dup2(log.get(), STDERR_FILENO) < 0)
     return fail(system_error("cannot let go of the terminal", errno));
   return {};
 }
 
-// Returns when an agent has said quit and nothing runs any more.
+// Returns when an agent has sent quit and nothing runs any more.
 Result<void> serve(const std::string& folder, Fd epoll, Processes& processes, const Clock& clock) {
   auto signals = watch_children();
   if (!signals) return fail(signals.error());
   auto listener = listen_keeper(folder);
   if (!listener) return fail(listener.error());
-  if (auto said = say_ready(folder + "/keeper.log"); !said) return said;
+  if (auto reported = report_ready(folder + "/keeper.log"); !reported) return reported;
   release_startup_pages();
   KeeperLoop loop(folder, std::move(epoll), std::move(*listener), std::move(*signals), processes, clock);
   return loop.run();

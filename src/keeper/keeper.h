@@ -4,7 +4,7 @@
 // break.
 //
 // One keeper per node folder (`keeper.lock`). It listens on `keeper.sock` there and serves one agent at a
-// time; the next is heard only when everything the former one sent has been done, so the last orders of a
+// time; the next is read only when everything the former one sent has been done, so the last orders of a
 // killed agent count. Its processes die with it (PR_SET_PDEATHSIG); the next keeper ends what is left of
 // their trees and says of each that it was lost. Single-threaded; asleep unless something happens.
 #include <string>

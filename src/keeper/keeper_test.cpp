@@ -89,18 +89,18 @@ TEST_P(KeeperTest, MovedCommandIsFoundAgain) {
     start.processes[0].environment.push_back("PATH=" + first + ":" + second + ":/bin:/usr/bin");
     keeper.send(start);
   };
-  const auto said = [&] {
+  const auto output = [&] {
     send();
     keeper.started();
     keeper.ended();
     return *read_file(fmt::format("{}/task-{}/stdout.txt", keeper.folder, index));
   };
   ASSERT_TRUE(write_file_durably(second + "/speak", "#!/bin/sh\necho second\n", 0755));
-  EXPECT_EQ(said(), "second\n");
-  EXPECT_EQ(said(), "second\n");
+  EXPECT_EQ(output(), "second\n");
+  EXPECT_EQ(output(), "second\n");
   ASSERT_EQ(::unlink((second + "/speak").c_str()), 0);
   ASSERT_TRUE(write_file_durably(first + "/speak", "#!/bin/sh\necho first\n", 0755));
-  EXPECT_EQ(said(), "first\n");
+  EXPECT_EQ(output(), "first\n");
   ASSERT_EQ(::unlink((first + "/speak").c_str()), 0);
   send();
   EXPECT_NE(keeper.ended().detail.find("in no folder of PATH"), std::string::npos);

@@ -55,7 +55,7 @@ class Processes {
   void on_deadline();            // next_deadline() passed; harmless before
   std::optional<TimePoint> next_deadline() const;
 
-  // Carries out what was asked, records what happened, and only then returns what the agent should hear.
+  // Carries out what was asked, records what happened, and only then returns what the agent is sent.
   std::vector<FromKeeper> take_events();
 
   ProcessList list();

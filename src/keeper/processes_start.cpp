@@ -1,4 +1,4 @@
-// How the processes of a keeper start: their capacity, limits and folders, and what is said of a start.
+// How the processes of a keeper start: their capacity, limits and folders, and how a start is reported.
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -126,7 +126,7 @@ pid_t Processes::next_ended(int& status, rusage& usage) {
   return ::wait4(ended.si_pid, &status, WNOHANG, &usage);
 }
 
-// True: it was reaped before its program ran, and that has been said.
+// True: it was reaped before its program ran, and that has been reported.
 bool Processes::never_ran(Serial serial, pid_t pid) {
   if (std::erase(spawning_, serial) == 0) return false;
   const Process process = running_.at(serial);

@@ -129,7 +129,7 @@ View view_of(const TaskSpec& task, const Placement& placement, std::uint32_t nod
                                           [](const PlacedNode& earlier) { return earlier.shares_storage; });
   for (View::Mount& mount : view.mounts) mount.pulls = !placement.nodes[node].shares_storage || is_first_here;
   view.folders = task.folders;
-  for (const auto& [path, text] : task.texts) view.texts.emplace_back(path, fill_in(text, {of_gang}));
+  for (const auto& [path, text] : task.templates) view.files.emplace_back(path, fill_in(text, {of_gang}));
   view.logs = task.logs;
   if (!task.logs.empty())
     view.journal = placement.nodes.size() == 1 ? "execution.log"

@@ -452,7 +452,7 @@ TEST(Launch, WordsAreFilledIntoVariablesAndTextsButNotIntoPlainVariables) {
   TaskSpec task = in_view(Toolkit::none, 2);
   task.environment = {{"PLAIN", "{index} {hosts}"}};
   task.process_environment = {{"RANK_OF", "{rank}/{world_size}"}, {"MASTER", "{master}"}};
-  task.texts = {{"/mnt/slipway/hosts", "{mpi_hosts}"}};
+  task.templates = {{"/mnt/slipway/hosts", "{mpi_hosts}"}};
   task.secrets = {{"KEY", "sealed:abc"}};
   Placement placement = placed_on(2);
   placement.nodes[1].all_gpus = {4, 5, 6, 7};
@@ -462,7 +462,7 @@ TEST(Launch, WordsAreFilledIntoVariablesAndTextsButNotIntoPlainVariables) {
   EXPECT_EQ(variable(orders[1].processes[0], "MASTER"), "127.64.0.1");
   EXPECT_EQ(variable(orders[1].processes[0], "SLIPWAY_MOUNTS"), "/mnt/slipway");
   EXPECT_EQ(variable(orders[1].processes[0], "KEY"), "(unset)") << "it travels apart, and sealed";
-  EXPECT_EQ(orders[0].view.texts[0].second,
+  EXPECT_EQ(orders[0].view.files[0].second,
             "127.64.0.1 slots=1 max-slots=1\n127.64.0.2 slots=4 max-slots=4\n");
   EXPECT_EQ(orders[0].processes[0].argv, (Lines{"@slipway@", "node", "view", "--", "python3", "train.py"}));
 }

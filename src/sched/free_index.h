@@ -39,7 +39,7 @@ class FreeIndex {
     Resources free;
     NodeSet* nodes = nullptr;
   };
-  using Table = std::array<Known, 256>;  // a place for each hash
+  using Table = std::array<Known, 256>;  // an entry for each hash
   static constexpr std::size_t spares_max = 64;
 
   Known& known(const Resources& free) {

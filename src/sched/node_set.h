@@ -41,7 +41,7 @@ class NodeSet {
   std::vector<Block>::iterator find(NodeId id) {  // where it is or should be
     const std::uint64_t number = id.value() / 64;
     if (blocks_.empty() || number <= blocks_.front().number) return blocks_.begin();
-    // Numbers differ, so it is no later than so many places after the first; there where none is missing.
+    // Numbers differ, so it is no later than so many entries after the first; there where none is missing.
     const std::uint64_t latest = number - blocks_.front().number;
     if (latest < blocks_.size() && blocks_[latest].number == number) return blocks_.begin() + latest;
     const auto end = blocks_.begin() + std::min<std::uint64_t>(latest, blocks_.size());

@@ -47,8 +47,8 @@ class NodeTable {
     for (std::uint64_t number = 0; number < pages_.size(); ++number) {
       if (!pages_[number]) continue;
       for (std::uint64_t bits = pages_[number]->used; bits != 0; bits &= bits - 1) {
-        const auto place = static_cast<std::uint64_t>(std::countr_zero(bits));
-        visit(NodeId{number * 64 + place}, pages_[number]->items[place]);
+        const auto bit = static_cast<std::uint64_t>(std::countr_zero(bits));
+        visit(NodeId{number * 64 + bit}, pages_[number]->items[bit]);
       }
     }
   }

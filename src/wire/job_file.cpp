@@ -199,7 +199,7 @@ void read_environment(FieldReader& reader, TaskSpec& task) {
   task.mounts = read_mounts(reader);
   task.mount_root = reader.text("mount_root", task.mounts.empty() ? "" : std::string(usual_mount_root));
   task.folders = reader.texts("folders");
-  task.texts = reader.text_map("texts");
+  task.templates = reader.text_map("texts");
   task.logs = reader.text("logs");
   task.logs_numbered = reader.boolean("logs_numbered", false);
   read_preparation(reader, task.preparation);
@@ -388,7 +388,7 @@ void put_environment(Json& json, const TaskSpec& task) {
   if (!task.mount_root.empty()) json["mount_root"] = task.mount_root;
   if (!task.mounts.empty()) json["mounts"] = mounts_json(task.mounts);
   if (!task.folders.empty()) json["folders"] = task.folders;
-  for (const auto& [path, text] : task.texts) json["texts"][path] = text;
+  for (const auto& [path, text] : task.templates) json["texts"][path] = text;
   if (!task.logs.empty()) json["logs"] = task.logs;
   if (task.logs_numbered) json["logs_numbered"] = true;
   if (!task.preparation.empty())

@@ -76,7 +76,7 @@ Json to_json(const View& view) {
   }
   Json json{
       {"root", view.root}, {"tree", view.tree}, {"places", std::move(mounts)}, {"folders", view.folders}};
-  for (const auto& [path, text] : view.texts) json["texts"].push_back({path, to_utf8(text)});
+  for (const auto& [path, text] : view.files) json["texts"].push_back({path, to_utf8(text)});
   if (!view.logs.empty()) json.update({{"logs", view.logs}, {"journal", view.journal}});
   return json;
 }
@@ -101,7 +101,7 @@ View view_from(const Json& json) {
   view.folders = json.at("folders").get<std::vector<std::string>>();
   if (json.contains("texts"))
     for (const Json& text : json.at("texts"))
-      view.texts.emplace_back(text.at(0).get<std::string>(), text.at(1).get<std::string>());
+      view.files.emplace_back(text.at(0).get<std::string>(), text.at(1).get<std::string>());
   view.logs = json.value("logs", "");
   view.journal = json.value("journal", "");
   return view;

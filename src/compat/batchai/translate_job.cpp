@@ -135,7 +135,7 @@ void add_layout(TaskSpec& task, const Value& properties, const JobPaths& paths, 
   task.mounts.insert(task.mounts.end(), paths.outside.begin(), paths.outside.end());
   task.folders = {std::string(mount_root) + "/mounts", paths.mounts};
   for (const auto& [id, path] : paths.outputs) task.folders.push_back(path);
-  task.texts = {{paths.host_file, "{mpi_hosts}"}};
+  task.templates = {{paths.host_file, "{mpi_hosts}"}};
   task.logs = paths.logs;
   task.environment = paths.known;
   for (const Value& output : items_at(properties, "outputDirectories"))

@@ -63,7 +63,8 @@ TEST(BatchAiJob, CommonFieldsOfTheTenExamples) {
     EXPECT_EQ(task.interruptions_max, 5u);
     EXPECT_EQ(task.mount_root, root);
     EXPECT_TRUE(task.logs.ends_with("/" + segment + "/stdouterr")) << task.logs;
-    EXPECT_EQ(task.texts.front(), std::pair(root + "/" + job_root + "/hostfile", std::string("{mpi_hosts}")));
+    EXPECT_EQ(task.templates.front(),
+              std::pair(root + "/" + job_root + "/hostfile", std::string("{mpi_hosts}")));
     EXPECT_EQ(task.environment.at("AZ_BATCHAI_MOUNT_ROOT"), root + "/mounts");
     EXPECT_EQ(task.environment.at("AZ_BATCHAI_JOB_MOUNT_ROOT"), root + "/" + job_root + "/mounts");
     EXPECT_EQ(task.environment.at("AZ_BATCHAI_JOB_TEMP_DIR"), root + "/" + job_root);
