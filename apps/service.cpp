@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "api/seal_anew.h"
 #include "apps/backups.h"
 #include "apps/detach.h"
+#include "apps/listen.h"
 #include "apps/sealing_key.h"
 #include "apps/service_tls.h"
 #include "base/file.h"
@@ -43,53 +43,6 @@ int complain(const Error& error) {
   std::fprintf(stderr, "error: %s\n", error.what.c_str());
   if (!error.hint.empty()) std::fprintf(stderr, "try:   %s\n", error.hint.c_str());
   return 1;
-}
-
-bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address == "::1" || address == "localhost";
-}
-
-struct Listen {
-  std::string host;
-  std::uint16_t port = 0;
-  bool with_tls = false;
-  std::string certificate{}, key{};
-};
-
-// ADDRESS:PORT, with an IPv6 address in brackets; port 0 is any free one. With TLS as UpOptions has it.
-Result<Listen> parse_listen(const std::string& given) {
-  constexpr std::string_view scheme = "https://";
-  Listen listen;
-  listen.with_tls = given.starts_with(scheme);
-  std::string text = listen.with_tls ? given.substr(scheme.size()) : given;
-  if (const std::size_t question = text.find("?cert="); question != std::string::npos) {
-    const std::size_t key = text.find("&key=", question);
-    const auto file = [&](std::size_t begin, std::size_t end) {
-      return net::percent_decode(text.substr(begin, end - begin)).value_or("");
-    };
-    if (key != std::string::npos) {
-      listen.certificate = file(question + 6, key);
-      listen.key = file(key + 5, text.size());
-    }
-    text.resize(question);
-  }
-  const std::size_t colon = text.rfind(':');
-  listen.host = text.substr(0, colon);
-  if (listen.host.size() > 2 && listen.host.front() == '[' && listen.host.back() == ']')
-    listen.host = listen.host.substr(1, listen.host.size() - 2);
-  const char* end = text.data() + text.size();
-  if (colon != std::string::npos && !listen.host.empty())
-    if (const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, listen.port);
-        error == std::errc{} && stop == end)
-      return listen;
-  return fail(ErrorCode::invalid, fmt::format("--listen {} is not ADDRESS:PORT", text),
-              "write it like 127.0.0.1:8470");
-}
-
-// How other machines most likely reach this one: by the address it has towards them, else by its name.
-std::string own_address() {
-  const std::string address = agent::address_towards("198.51.100.1", 9);
-  return address.empty() || is_loopback(address) ? agent::host_name() : address;
 }
 
 // What a turn wants done, handed from the control thread to the network's.
