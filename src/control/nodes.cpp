@@ -45,15 +45,16 @@ void update_capacity(Turn& turn, Node& node) {
   Pool& pool = turn.state.pool_of(node);
   // A node with prefetched tasks takes no others until they have begun (see prefetch() in placing.cpp).
   count_node(turn, node);
-  pool.capacity.set(node.record.id,
-                    {.total = node.record.total,
-                     .used = node.used,
-                     .open = is_usable(turn.state, node) && node.prefetched.empty(),
-                     .low_priority = node.record.low_priority,
-                     .slots = pool.record.slots_per_node,
-                     .slots_used = static_cast<std::uint32_t>(node.attempts.size() + node.joining.size()),
-                     .takes_prefetched = is_usable(turn.state, node) && node.preparing == 0 && node.sending == 0,
-                     .prefetched = static_cast<std::uint32_t>(node.prefetched.size())});
+  pool.capacity.set(
+      node.record.id,
+      {.total = node.record.total,
+       .used = node.used,
+       .open = is_usable(turn.state, node) && node.prefetched.empty(),
+       .low_priority = node.record.low_priority,
+       .slots = pool.record.slots_per_node,
+       .slots_used = static_cast<std::uint32_t>(node.attempts.size() + node.joining.size()),
+       .takes_prefetched = is_usable(turn.state, node) && node.preparing == 0 && node.sending == 0,
+       .prefetched = static_cast<std::uint32_t>(node.prefetched.size())});
   pool.changed = true;
 }
 
