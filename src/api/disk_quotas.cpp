@@ -171,9 +171,9 @@ void DiskQuotas::save(std::vector<DiskUse> uses) {
 
 void DiskQuotas::begin_pass(bool is_full) {
   wants_full_pass_ = wants_full_pass_ || is_full;
-  timer_ = loop_.after(pass_every, [this] { begin_pass(++passes_ % full_pass_every == 0); });
+  timer_ = loop_.after(pass_every, [this] { begin_pass(passes_ % full_pass_every == 0); });
   if (pass_ && !is_full) return;  // it is slow: the disk holds much
-  pass_ = Pass{std::exchange(wants_full_pass_, false), {}, {}};
+  pass_ = Pass{++passes_, std::exchange(wants_full_pass_, false), {}, {}};
   for (const auto& [key, limit] : limits_)
     if (pass_->workspaces.empty() || pass_->workspaces.back() != key.workspace)
       pass_->workspaces.push_back(key.workspace);
@@ -196,16 +196,14 @@ void DiskQuotas::next_page() {
     });
   };
   reads_.post(
-      [this, query, failed](control::ReadStore& store) {
+      [this, query, failed, number = pass_->number](control::ReadStore& store) {
         auto jobs = store.jobs(query);
         auto datastores = store.datastores(query.workspace);
         if (!jobs || !datastores) return failed(jobs ? datastores.error() : jobs.error());
-        loop_.post([this, query, found = std::move(*jobs), folders = std::move(*datastores)] {
+        loop_.post([this, number, found = std::move(*jobs), folders = std::move(*datastores)] {
           is_reading_ = false;
           if (!pass_) return;
-          if (!pass_->workspaces.empty() && pass_->workspaces.back() == query.workspace)
-            return take_page(found, folders);
-          next_page();  // of a pass that began meanwhile
+          pass_->number == number ? take_page(found, folders) : next_page();
         });
       },
       failed);

@@ -51,6 +51,7 @@ class DiskQuotas {
   void take_page(const std::vector<JobRecord>& jobs, const std::vector<DatastoreRecord>& datastores);
 
   struct Pass {
+    int number = 0;
     bool is_full = false;
     std::vector<std::string> workspaces;  // yet to look at, the last first
     std::optional<JobId> after;
@@ -65,7 +66,7 @@ class DiskQuotas {
   std::optional<Pass> pass_;
   bool is_reading_ = false;  // a page
   bool wants_full_pass_ = false;
-  int passes_ = 0;
+  int passes_ = 0;  // that were begun
   std::shared_ptr<net::Loop::Timer> timer_;
   DiskCounter counter_;
 };

@@ -137,6 +137,9 @@ Result<TokenRecord> add_own_token(Turn& turn, const Caller& caller, TokenRecord 
   if (!expires) return fail(expires.error());
   token.expires_at = *expires;
   token.user = caller.name;
+  if (is_login(token))  // those are counted by themselves
+    return fail(ErrorCode::invalid, fmt::format("{} is the name of tokens that sign-ins make", token.name),
+                "choose another name");
   if (token.pool.empty()) token.pool = shown->pool;
   return add_token(turn, token);
 }

@@ -274,6 +274,9 @@ TEST_F(OwnTokens, AreAtMostAHundred) {
   for (int i = 0; i < 200 && made; ++i) made = make({.name = "ci"});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, ErrorCode::conflict);
+  EXPECT_EQ(make({.name = "login"}).error().code, ErrorCode::conflict);
+  ASSERT_TRUE(revoke_token(turn, ana, state.tokens.back().id));
+  EXPECT_EQ(make({.name = "login"}).error().code, ErrorCode::invalid) << "it would not be counted";
   EXPECT_LE(state.tokens.size(), 101u);
 }
 
