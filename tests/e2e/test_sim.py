@@ -108,7 +108,7 @@ class Recordings(SlipwayCase):
         s.refused("sim", "replay", "--from", "events.jsonl", "--with", "wrong.yaml", says=["no pool attic", "are lab"])
         s.write("broken.jsonl", '{"kind": "job", "job": {}}\n')
         s.refused("sim", "replay", "--from", "broken.jsonl", says=["broken.jsonl line 1", "no id or no spec"])
-        s.refused("events", "--export", "x", "-f", code=2, says="neither -f nor --job")
+        s.refused("events", "--export", "x", "-f", code=2, says="neither -f nor a filter")
 
     def test_nothing_to_replay(self):
         s = self.service()
