@@ -84,6 +84,7 @@ View view_from(const Json& json) {
   View view;
   if (json.is_null()) return view;
   view.root = json.at("root").get<std::string>();
+  if (view.root.empty()) return view;
   view.tree = json.at("tree").get<std::string>();
   for (const Json& item : json.at("places")) {
     View::Mount& mount = view.mounts.emplace_back();
@@ -95,6 +96,7 @@ View view_from(const Json& json) {
     mount.read_only = item.at("read_only").get<bool>();
     mount.command = item.value("command", "");
     mount.url = item.value("url", "");
+    if (mount.url.empty()) continue;
     mount.key = item.value("key", "");
     mount.pulls = item.value("pulls", true);
   }
@@ -103,7 +105,7 @@ View view_from(const Json& json) {
     for (const Json& text : json.at("texts"))
       view.files.emplace_back(text.at(0).get<std::string>(), text.at(1).get<std::string>());
   view.logs = json.value("logs", "");
-  view.journal = json.value("journal", "");
+  if (!view.logs.empty()) view.journal = json.value("journal", "");
   return view;
 }
 
@@ -127,7 +129,8 @@ PrepareOrder prepare_from(const Json& json) {
   if (json.contains("preparation"))
     for (const Json& item : json.at("preparation")) value.preparation.push_back(process_from(item));
   if (json.contains("lease")) value.lease = duration_at(json, "lease");
-  if (json.contains("stop_grace")) value.stop_grace = duration_at(json, "stop_grace");
+  if (!value.preparation.empty() && json.contains("stop_grace"))
+    value.stop_grace = duration_at(json, "stop_grace");
   return value;
 }
 
@@ -281,8 +284,8 @@ Orders orders_from(const Json& json) {
     StopOrder& stop = value.stop.emplace_back();
     stop.key = key_at(item.at("key"));
     stop.grace = duration_at(item, "grace");
-    stop.folder = item.value("folder", "");
     stop.notice = item.value("notice", "");
+    if (!stop.notice.empty()) stop.folder = item.value("folder", "");
     if (item.contains("outputs_within")) stop.outputs_within = duration_at(item, "outputs_within");
   }
   value.forget = keys_from(json.at("forget"));
