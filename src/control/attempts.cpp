@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 
 #include "base/check.h"
@@ -167,7 +168,8 @@ void on_process_started(Turn& turn, const ProcessStarted& started) {
     return;
   Task& task = *turn.state.find_task(key->task);
   attempt->record.started_at = time;
-  attempt->running_since = std::min(time, turn.now);
+  // As it was heard: its node's clock may show another time than ours, and the node sees to the limit itself.
+  attempt->running_since = turn.now;
   meter_all(turn, *attempt);
   if (turn.state.elastic.contains(*key))
     turn.state.pool_of(job).changed = true;  // nodes may have come meanwhile
@@ -181,7 +183,7 @@ void on_process_started(Turn& turn, const ProcessStarted& started) {
   if (!spec)
     turn.effects.store_problem = spec.error();
   else if ((*spec)->max_wall_time.count() > 0)
-    turn.effects.timers.push_back({time + (*spec)->max_wall_time, WallTimeOver{*key}});
+    turn.effects.timers.push_back({turn.now + (*spec)->max_wall_time, WallTimeOver{*key}});
 }
 
 // What an attempt wrote is a part of its success, also where that was decided before.
@@ -210,16 +212,16 @@ static void lose_outputs(Turn& turn, Attempt& attempt, Process& process, const P
 static void stop_for_wall_time(Turn& turn, Attempt& attempt, Duration limit) {
   attempt.exceeded_wall_time = true;
   stop_attempt(turn, attempt,
-               {EndReason::timed_out, fmt::format("exceeded max_wall_time ({})", format_duration(limit))});
+               {EndReason::timed_out, fmt::format("{} ({})", over_wall_time, format_duration(limit))});
 }
 
 // What a process ran is known when it has ended. One that its node stopped for its wall time may say so
 // before our own timer is due. One that we stopped had ended in time where only its outputs were still being
-// sent.
+// sent, or where nothing was heard of its end before.
 static void settle_wall_time(Turn& turn, Attempt& attempt, Process& process, const ProcessEnded& ended) {
   const bool has_run = ended.kind == ProcessEndKind::exited || ended.kind == ProcessEndKind::signalled;
   const bool is_decided = attempt.is_stopping() || attempt.phase == AttemptPhase::finishing;
-  if (!has_run || (is_decided && !attempt.exceeded_wall_time)) return;
+  if (is_decided ? !attempt.exceeded_wall_time : !has_run) return;
   const auto spec = spec_of(turn, attempt.record.key.task.job, attempt.record.key.task.group);
   if (!spec) {
     turn.effects.store_problem = spec.error();
@@ -228,6 +230,9 @@ static void settle_wall_time(Turn& turn, Attempt& attempt, Process& process, con
   const Duration limit = (*spec)->max_wall_time;
   if (limit.count() == 0) return;
   AttemptRecord& record = attempt.record;
+  const bool good = ended.kind == ProcessEndKind::exited && ended.code == 0;
+  const bool is_our_signal =
+      ended.kind == ProcessEndKind::signalled && (ended.code == SIGTERM || ended.code == SIGKILL);
   if (!is_decided && attempt.ran_longest >= limit) {
     process.state = Process::State::ended;
     --attempt.processes_left;
@@ -238,6 +243,16 @@ static void settle_wall_time(Turn& turn, Attempt& attempt, Process& process, con
     record.end = EndReason::exited;
     record.exit_code = 0;
     record.detail = "it exited with code 0";
+    turn.effects.touch(attempt);
+  } else if (is_decided && process.matters && ended.ended_at - ended.started_at < limit && !good &&
+             !is_our_signal && (has_run || ended.kind == ProcessEndKind::lost)) {
+    attempt.exceeded_wall_time = false;
+    record.end = reason_of(ended.kind);
+    if (ended.kind == ProcessEndKind::exited) record.exit_code = ended.code;
+    if (ended.kind == ProcessEndKind::signalled) record.signal = ended.code;
+    if (!process.name.empty()) record.rank = ended.rank;
+    record.last_lines = ended.last_lines;
+    record.detail = describe_end(ended, process.name, record.nodes[process.node].name);
     turn.effects.touch(attempt);
   }
 }

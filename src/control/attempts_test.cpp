@@ -281,6 +281,56 @@ TEST(WallTime, DoesNotCountTheSendingOfOutputs) {
   EXPECT_EQ(after_a_late_push(not_sent, 1900ms, "no route"), JobState::running) << "it is tried again";
 }
 
+// What nobody heard of in time: the process had ended by itself, and was not stopped.
+TEST(WallTime, IsNotToBlameWhereTheProcessHadEndedBefore) {
+  for (const ProcessEndKind kind : {ProcessEndKind::exited, ProcessEndKind::lost}) {
+    Bench bench;
+    bench.pool();
+    bench.join("n1");
+    TaskSpec task = one_node();
+    task.max_wall_time = 2s;
+    const AttemptKey key = bench.start(task).record.key;
+    const TimePoint begun = bench.turn.now;
+    bench.started("n1", key);
+    bench.pass(2100ms);
+    EXPECT_EQ(bench.state.find_attempt(key)->record.end, EndReason::timed_out);
+    Report report;
+    ProcessEnded& end = report.ended.emplace_back();
+    end.key = key;
+    end.kind = kind;
+    end.code = kind == ProcessEndKind::exited ? 3 : 0;
+    end.started_at = begun;
+    end.ended_at = begun + 1s;
+    bench.report("n1", report);
+    if (kind == ProcessEndKind::lost) {
+      EXPECT_EQ(bench.state.find_task(key.task)->record.retries_used, 0u);
+      continue;
+    }
+    bench.finish();
+    const JobRecord& job = bench.ended_jobs.at(key.task.job);
+    EXPECT_EQ(job.end, EndReason::exited);
+    EXPECT_EQ(job.exit_code, 3);
+  }
+}
+
+// Its code is laid out for 15 s after it was placed; its node's clock is behind.
+TEST(WallTime, BeginsWithTheProcessWhateverTheClockOfItsNodeSays) {
+  Bench bench;
+  bench.pool();
+  bench.join("n1");
+  TaskSpec task = one_node();
+  task.max_wall_time = 2s;
+  const AttemptKey key = bench.start(task).record.key;
+  bench.pass(15s);
+  Report report;
+  report.started.push_back({key, 0, 100, bench.turn.now - 2h});
+  bench.report("n1", report);
+  bench.pass(1900ms);
+  EXPECT_FALSE(bench.state.find_attempt(key)->is_stopping());
+  bench.pass(200ms);
+  EXPECT_TRUE(bench.state.find_attempt(key)->is_stopping());
+}
+
 TEST(WallTime, IsOverWhenItsNodeSaysSoFirst) {
   Bench bench;
   bench.pool();

@@ -17,6 +17,7 @@
 #include "control/restore.h"
 #include "control/scale.h"
 #include "control/start_tasks.h"
+#include "control/wording.h"
 #include "domain/gang.h"
 #include "launch/launch.h"
 
@@ -189,6 +190,7 @@ static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const A
   }
   const auto nodes = static_cast<std::uint32_t>(attempt->nodes.size());
   fill_processes(live, **spec);
+  live.exceeded_wall_time = attempt->detail.starts_with(over_wall_time);
   // A process counts as running only when its node says so again: until then it may just as well never have
   // begun.
   if (attempt->started_at)

@@ -27,6 +27,9 @@ inline Error no_node(const std::string& name) {
           "slipway node list shows the nodes; slipway events shows those that have gone"};
 }
 
+// Of an attempt that was stopped for it; by this a service that was started again knows it.
+inline constexpr std::string_view over_wall_time = "exceeded max_wall_time";
+
 // worker-1, or rank 1 where there are no roles.
 std::string describe_process(const std::string& name);
 // "worker-1 on lab-2 exited with code 3", "rank 1 on …" where there are no roles, "it …" where it is alone.

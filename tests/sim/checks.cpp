@@ -88,9 +88,7 @@ void World::check_ended_job(JobId id) {
       if (attempt.started_at.value_or(attempt.placed_at) < attempt.placed_at ||
           *attempt.ended_at < attempt.started_at.value_or(attempt.placed_at))
         history_.break_off(fmt::format("the times of an attempt of {} are out of order", task.name));
-      if (attempt.detail.starts_with("exceeded max_wall_time")) {
-        ++tally_["ended.wall_time"];
-      }
+      tally_["ended.wall_time"] += attempt.detail.starts_with("exceeded max_wall_time");
       const auto stalls = history_.stalls.find(attempt.key);
       tally_["ended.stalled"] +=
           attempt.end == EndReason::timed_out && stalls != history_.stalls.end() && stalls->second.will;
@@ -228,7 +226,7 @@ std::string World::broken_usage() {
   control::Snapshot snapshot;
   controller_->fill(snapshot);
   for (const char* pool : {"lab", "joined"}) {
-    const auto whole = snapshot.usage("default", pool, service_now());
+    const auto whole = snapshot.usage("default", pool, now_);
     if (!whole) continue;
     std::int64_t sum = whole->idle;
     for (const std::int64_t spent : whole->spent) sum += spent;
@@ -242,7 +240,7 @@ std::string World::broken_usage() {
       ++jobs_count;
       const auto live = controller_->live({.job = job.id, .only_job = true});
       UsageMeter meter = live.job ? live.job->usage : *store_->job_usage(job.id);
-      if (live.job) meter.advance(service_now());
+      if (live.job) meter.advance(now_);
       const Usage usage = usage_of_job(meter);
       for (std::size_t kind = 0; kind < spent_kinds; ++kind) spent[kind] += usage.spent[kind];
     }

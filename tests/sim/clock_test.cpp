@@ -161,6 +161,43 @@ TEST(Clock, WallTimeIsWhatTheNodeCountedWhateverTheClockWasSetTo) {
   }
 }
 
+// It was stopped for it, but had ended in time: its outputs were still being sent.
+TEST(Clock, ARestartKnowsWhatWasStoppedForItsWallTime) {
+  Bench bench;
+  ASSERT_TRUE(bench.controller->create_pool(user, demand()));
+  bench.turn();
+  bench.join("lab-1");
+  JobSpec job;
+  job.name = "train";
+  job.pool = "lab";
+  TaskSpec& task = job.tasks.emplace_back();
+  task.name = "t";
+  task.command = std::string("true");
+  task.max_wall_time = 6s;
+  ASSERT_TRUE(bench.controller->submit(user, job, ""));
+  bench.turn();
+  const AttemptKey key{{JobId{1}, 0, 0}, 1};
+  const TimePoint begun = bench.now;
+  Report started;
+  started.number = 1;
+  started.started = {{key, 0, 100, begun}};
+  bench.controller->report(SessionId{bench.session}, started);
+  bench.turn();
+  bench.at(begun + 7s);
+  bench.turn();
+  ASSERT_TRUE(bench.controller->state().find_attempt(key)->is_stopping());
+  bench.load();
+  bench.turn();
+  Hello hello;
+  ProcessEnded& end = hello.ended.emplace_back();
+  end.key = key;
+  end.started_at = begun;
+  end.ended_at = begun + 3s;
+  bench.join("lab-1", hello);
+  bench.turn();
+  EXPECT_EQ((*bench.store->job(JobId{1}))->state, JobState::succeeded);
+}
+
 JobSpec one_task() {
   JobSpec job;
   job.name = "train";

@@ -41,7 +41,6 @@ struct ProcessHistory {
   std::map<TaskRef, std::uint32_t> newest;                       // attempt of which a process has started
   std::map<WorkKey, Stall> stalls;                               // of work that has a time-out
   std::map<AttemptKey, std::map<std::string, Outputs>> outputs;  // by node
-  std::map<AttemptKey, Duration> longest;                        // that one of its processes has run
   std::string broken;                                            // the first invariant that did not hold
 
   void break_off(std::string what) {

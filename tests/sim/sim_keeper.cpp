@@ -296,7 +296,7 @@ void SimKeeper::note_end(ProcessEnded end, TimePoint now) {
     else
       ++context_.tally["preparation.failed"];
   }
-  note_truth(end);
+  note_outputs(end);
   Work& work = works_.at(end.key);
   work.ended.push_back(end);
   if (--work.left == 0) {
@@ -308,11 +308,7 @@ void SimKeeper::note_end(ProcessEnded end, TimePoint now) {
   start_waiting(now);
 }
 
-void SimKeeper::note_truth(const ProcessEnded& end) {
-  if (const auto* attempt = std::get_if<AttemptKey>(&end.key)) {
-    Duration& longest = context_.history.longest[*attempt];
-    longest = std::max(longest, end.ended_at - end.started_at);
-  }
+void SimKeeper::note_outputs(const ProcessEnded& end) {
   const auto* run = std::get_if<PushRun>(&end.key);
   Outputs* outputs = outputs_of(run ? work_of(*run) : end.key);
   if (!outputs) return;
@@ -368,7 +364,7 @@ void SimKeeper::kill(TimePoint now) {
     ++context_.tally["process.lost"];
     ProcessEnded end{key.first,         key.second, ProcessEndKind::lost, 0,  false,
                      "the keeper died", {},         running.started.time, now};
-    note_truth(end);
+    note_outputs(end);
     Work& work = works_.at(key.first);
     work.ended.push_back(std::move(end));
     work.left = 0;

@@ -78,7 +78,7 @@ class SimKeeper {
                      TimePoint now);
   void end(const ProcessKey& key, ProcessEndKind kind, int code, TimePoint now);
   void note_end(ProcessEnded end, TimePoint now);
-  void note_truth(const ProcessEnded& end);
+  void note_outputs(const ProcessEnded& end);
   keeper::ProcessList list() const;
   Outputs* outputs_of(const WorkKey& key);
 

@@ -71,7 +71,6 @@ struct Odds {
   // Of faults: per step, and of those of nodes the weights.
   double store_fails = 0.003, service_crashes = 0.002, service_stops = 0.0003;
   double service_pauses = 0.001;
-  double clock_jumps = 0;  // while the service is down
   double node_fault = 0.02;
   double cut = 1, agent_dies = 1, keeper_dies = 1, reinstall = 0.3, connection_drops = 1;
   double stop = 1, gpu_change = 0.3;

@@ -178,7 +178,7 @@ JobSpec World::random_job() {
 }
 
 void World::submit() {
-  controller_->set_now(service_now());
+  controller_->set_now(now_);
   JobSpec job = random_job();
   const std::string key = chance(0.3) ? fmt::format("key{}", between(0, 5)) : "";
   const auto submitted = controller_->submit(chance(0.6) ? ana : ben, std::move(job), key);
@@ -195,7 +195,7 @@ void World::submit() {
 
 void World::people_act() {
   if (is_read_only_) return;
-  controller_->set_now(service_now());
+  controller_->set_now(now_);
   if (chance(odds_.submit)) submit();
   if (is_read_only_) return;
   if (chance(odds_.cancel) && !acknowledged_.empty()) {

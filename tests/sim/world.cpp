@@ -37,18 +37,14 @@ control::Settings World::settings() const {
 }
 
 void World::load_controller() {
-  controller_ = std::move(*control::Controller::load(*store_, settings(), random_.next(), service_now()));
-  controller_->set_now(service_now());
+  controller_ = std::move(*control::Controller::load(*store_, settings(), random_.next(), now_));
+  controller_->set_now(now_);
   is_stopping_ = false;
   quota_used_.clear();
 }
 
 void World::restart_service() {
   break_all_sessions();
-  if (faults_ && chance(odds_.clock_jumps)) {
-    ++tally_["clock.jumped"];
-    clock_off_ = between(-50h, 50h);
-  }
   load_controller();
 }
 
@@ -58,7 +54,7 @@ void World::turn() {
     is_read_only_ = false;
     restart_service();
   }
-  controller_->set_now(service_now());
+  controller_->set_now(now_);
   if (faults_ && chance(odds_.service_crashes)) {
     ++tally_["service.crashed_before_save"];
     return restart_service();
@@ -148,7 +144,7 @@ void World::step() {
 void World::continue_service() {
   const auto since = std::exchange(service_paused_at_, {});
   if (!since) return;
-  controller_->set_now(service_now());
+  controller_->set_now(now_);
   controller_->service_paused(now_ - *since);
 }
 
@@ -171,7 +167,7 @@ void World::heal() {
   }
   turn();
   restart_service();  // it finds the GPUs that are back
-  controller_->set_now(service_now());
+  controller_->set_now(now_);
   PoolRequest by_hand;
   by_hand.autoscale = Autoscale{};
   (void)controller_->resize_pool(ana, "lab", by_hand);
@@ -200,12 +196,12 @@ void World::shrink_to_nothing() {
     step();
   } while (!controller_->local_nodes().empty() && now_ < end);
   if (now_ >= end) history_.break_off("the healed pool keeps nodes it should not have");
-  controller_->set_now(service_now());
+  controller_->set_now(now_);
 }
 
 // A node whose start task failed is reset, a drained one resumed.
 void World::look_after_nodes() {
-  controller_->set_now(service_now());
+  controller_->set_now(now_);
   for (const NodeView& view : controller_->nodes(ana, "")) {
     if (view.node.state == NodeState::start_failed) (void)controller_->reset_node(ana, view.node.name);
     if (view.node.drained) (void)controller_->drain_node(ana, view.node.name, false);

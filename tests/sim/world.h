@@ -40,7 +40,6 @@ class World {
   void run_nodes();
   void continue_service();  // where it was paused
   void load_controller();
-  TimePoint service_now() const { return now_ + clock_off_; }
   void restart_service();  // at once, as after kill -9
   void follow_local_nodes(bool have_changed);
   void add_node(SimNode::Options options, Machine& machine);
@@ -114,8 +113,7 @@ class World {
   Random random_;
   Odds odds_;
   bool faults_ = false;  // until there are pools
-  TimePoint now_{1000h};
-  Duration clock_off_{0};  // by which the clock of the service differs, since it was last started
+  TimePoint now_{1h};
 
   std::unique_ptr<store::MemoryStore> store_;
   std::unique_ptr<control::Controller> controller_;
