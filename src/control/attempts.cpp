@@ -238,7 +238,9 @@ static void settle_wall_time(Turn& turn, Attempt& attempt, Process& process, con
     --attempt.processes_left;
     stop_for_wall_time(turn, attempt, limit);
     ++attempt.processes_left;
-  } else if (is_decided && attempt.ran_longest < limit && attempt.ended_well == attempt.processes.size()) {
+  } else if (is_decided && attempt.ran_longest < limit &&
+             (attempt.ended_well == attempt.processes.size() || (good && !ended.outputs_problem.empty()))) {
+    // Not sent, it ends so whatever its other parts do: see lose_outputs().
     attempt.exceeded_wall_time = false;
     record.end = EndReason::exited;
     record.exit_code = 0;

@@ -281,6 +281,24 @@ TEST(WallTime, DoesNotCountTheSendingOfOutputs) {
   EXPECT_EQ(after_a_late_push(not_sent, 1900ms, "no route"), JobState::running) << "it is tried again";
 }
 
+TEST(WallTime, APartWhoseOutputsWereNotSentIsNotForgottenWhereTheLastOneEndsWell) {
+  TaskSpec task = control::gang(3);
+  task.max_wall_time = 2s;
+  Gang gang({task});
+  gang.pass(2100ms);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    Report report;
+    ProcessEnded& end = report.ended.emplace_back();
+    end.key = gang.key;
+    end.rank = rank;
+    end.started_at = gang.turn.now - 2100ms;
+    end.ended_at = gang.turn.now - 1s;
+    if (rank == 1) end.outputs_problem = "no route";
+    gang.report(gang.node_of(rank), report);
+  }
+  EXPECT_EQ(gang.state.find_task(gang.key.task)->record.state, TaskState::queued) << "it is tried again";
+}
+
 // What nobody heard of in time: the process had ended by itself, and was not stopped.
 TEST(WallTime, IsNotToBlameWhereTheProcessHadEndedBefore) {
   for (const ProcessEndKind kind : {ProcessEndKind::exited, ProcessEndKind::lost}) {
