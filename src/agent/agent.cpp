@@ -223,6 +223,7 @@ class Agent {
   void on_keeper_lost() {
     if (quitting_) return loop_.stop();
     core_.keeper_lost();
+    duties_.keeper_lost();
     act();
   }
 

@@ -92,6 +92,7 @@ std::set<WorkKey> Duties::restore(const keeper::ProcessList& list) {
 }
 
 void Duties::keeper_connected(keeper::ProcessList& list, TimePoint now) {
+  knows_pushes_ = true;
   Pushes pushed = take_pushes(list);
   const std::set<WorkKey> recorded = restore(list);
   std::map<WorkKey, std::set<std::uint32_t>> left;
@@ -265,13 +266,16 @@ void Duties::tick(TimePoint now) {
     works_.at(key).push_is_stopped = true;
     effects_.emplace_back(duty::StopPush{push_of(key)});
   }
+  if (!knows_pushes_) return;
   for (const WorkKey& key : take_due(again_)) push_or_give_up(key, works_.at(key), now);
 }
 
 std::optional<TimePoint> Duties::wake_at() const {
   std::optional<TimePoint> next;
-  for (const auto* times : {&again_, &over_, &push_over_})
+  for (const auto* times : {&again_, &over_, &push_over_}) {
+    if (times == &again_ && !knows_pushes_) continue;
     for (const auto& [key, at] : *times) next = std::min(next.value_or(at), at);
+  }
   return next;
 }
 

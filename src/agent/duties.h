@@ -71,6 +71,8 @@ class Duties {
   // The keeper's list, which is left as the core may see it: without pushes, and an end that is held back
   // is a process that still runs.
   void keeper_connected(keeper::ProcessList& list, TimePoint now);
+  // Until the next list no push begins: what came of the one before is not known.
+  void keeper_lost() { knows_pushes_ = false; }
   // A process runs since then.
   void began(const WorkKey& key, TimePoint since);
   // A process or a push has ended. A push says in `detail` why it failed.
@@ -118,6 +120,7 @@ class Duties {
   void finish(const WorkKey& key, Work& work, std::string problem);
 
   Parse parse_;
+  bool knows_pushes_ = true;
   std::map<WorkKey, Work> works_;
   std::map<WorkKey, TimePoint> again_;      // when the next push of it starts
   std::map<WorkKey, TimePoint> over_;       // when it has run for its wall time

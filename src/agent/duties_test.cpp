@@ -358,6 +358,23 @@ TEST_F(DutiesTest, AKeeperThatDiesDuringAPushIsFollowedByAnotherPush) {
   EXPECT_EQ(done(), (Lines{"push"}));
 }
 
+// Its list tells of the push that failed before, which would be taken for the end of one begun meanwhile.
+TEST_F(DutiesTest, NoPushBeginsBeforeTheListOfANewKeeper) {
+  add(attempt(1), pushing());
+  end(end_of(attempt(1)));
+  done();
+  end(end_of(push_of(1), 0, 1));
+  duties.keeper_lost();
+  EXPECT_FALSE(duties.wake_at());
+  now += 1s;
+  duties.tick(now);
+  EXPECT_EQ(done(), Lines{});
+  reconnect();
+  now += 3s;
+  duties.tick(now);
+  EXPECT_EQ(done(), (Lines{"push"}));
+}
+
 TEST_F(DutiesTest, MountsAreUndoneWhenTheLastThatUsesThemIsForgotten) {
   add(attempt(1), duty({mount(MountKind::command)}));
   add(attempt(2), duty({mount(MountKind::command)}));

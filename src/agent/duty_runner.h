@@ -40,6 +40,7 @@ class DutyRunner {
   // What the keeper reports. A list is changed to what the core may see; what it leads to is carried out by
   // act(), after the core has received it.
   void keeper_connected(keeper::ProcessList& list);
+  void keeper_lost() { duties_.keeper_lost(); }
   void started(const ProcessStarted& start);
   void ended(ProcessEnded end);
   void act();

@@ -186,6 +186,7 @@ void SimNode::hear_keeper(TimePoint now) {
   for (std::optional<keeper::FromKeeper>& event : keeper_.take_events()) {
     if (!event) {
       agent_->keeper_lost();
+      duties_->keeper_lost();
       open_keeper(now);
       continue;
     }
