@@ -88,6 +88,18 @@ void Api::add_job_routes() {
         },
         [](const bool&) { return net::Response{204}; });
   });
+  router_.add("PATCH", "/v1/jobs/{job}", {Object::job, Verb::update}, [this](const Call& call) {
+    auto asked = wire::parse_job_change(call.request().body);
+    if (!asked) return call.send(problem(asked.error()));
+    change<JobRecord>(
+        call,
+        [call, asked = *asked](Controller& c) -> Result<JobRecord> {
+          return c.find_job(call.caller, call.part("job")).and_then([&](const JobRecord& job) {
+            return c.update_job(call.caller, job.id, asked);
+          });
+        },
+        [this](const JobRecord& job) { return json(200, wire::format(job, reserved_tags_)); });
+  });
   router_.add("POST", "/v1/jobs/{job}/cancel", {Object::job, Verb::remove}, [this](const Call& call) {
     auto reason = wire::parse_cancel_request(call.request().body);
     if (!reason) return call.send(problem(reason.error()));

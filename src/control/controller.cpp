@@ -6,6 +6,7 @@
 #include "control/attempts.h"
 #include "control/evict.h"
 #include "control/invariants.h"
+#include "control/job_update.h"
 #include "control/lease.h"
 #include "control/placing.h"
 #include "control/quotas.h"
@@ -184,6 +185,16 @@ Result<Controller::Submitted> Controller::submit(const Caller& caller, JobSpec s
     if (*before) return Submitted{**before, {}, true};
   }
   return on_submit(turn_, caller, std::move(spec), idempotency_key);
+}
+
+Result<JobRecord> Controller::update_job(const Caller& caller, JobId id, const JobChange& change) {
+  if (const auto live = state_.jobs.find(id);
+      live == state_.jobs.end() || is_terminal(live->second.record.state)) {
+    auto record = store_.job(id);
+    if (!record) return fail(record.error());
+    if (*record && (*record)->workspace == caller.workspace) return fail(no_change(**record));
+  }
+  return on_update(turn_, caller, id, change);
 }
 
 Result<JobRecord> Controller::cancel(const Caller& caller, JobId id, const std::string& reason) {

@@ -87,6 +87,7 @@ class Controller {
 
   // -- jobs
   Result<Submitted> submit(const Caller& caller, JobSpec spec, const std::string& idempotency_key);
+  Result<JobRecord> update_job(const Caller& caller, JobId id, const JobChange& change);
   Result<JobRecord> cancel(const Caller& caller, JobId id, const std::string& reason);
   Result<void> remove_job(const Caller& caller, JobId id);
   // By id, or the newest of a name.

@@ -134,7 +134,8 @@ static std::string broken_sharing(const State& state, const Pool& pool) {
     if (held != pool.sharing.held(id)) return fmt::format("{}: what it holds does not add up", to_string(id));
     for (const Shape& shape : job.shapes) {
       const sched::Queue::Entry* entry = pool.queue.find(shape.need, job.priority_key);
-      if (tasks_ready(job, shape) != (entry ? entry->tasks : 0))
+      const std::uint64_t waiting = job.record.held_by.empty() ? tasks_ready(job, shape) : 0;
+      if (waiting != (entry ? entry->tasks : 0))
         return fmt::format("{}: its pending tasks do not add up", to_string(id));
     }
     const std::uint32_t most = job.record.max_parallel_tasks;

@@ -304,6 +304,7 @@ void recount(Turn& turn, Job& job, Group& group, TaskState from, TaskState to, s
 }
 
 void queue_tasks(Turn& turn, Job& job, std::uint32_t s, std::uint64_t tasks) {
+  if (!job.record.held_by.empty()) return;  // its release queues all that are ready
   Pool& pool = turn.state.pool_of(job);
   const Shape& shape = job.shapes[s];
   pool.queue.add(shape.need, job.priority_key,

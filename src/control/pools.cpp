@@ -8,6 +8,7 @@
 #include "control/attempts.h"
 #include "control/gpus.h"
 #include "control/jobs.h"
+#include "control/lease.h"
 #include "control/nodes.h"
 #include "control/permit.h"
 #include "control/pools.h"

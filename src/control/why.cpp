@@ -46,6 +46,9 @@ std::string reason_of(const LiveView& view, const LiveTask& task, Surveys& surve
     case depending: return why_depends(task);
     case queued: break;
   }
+  if (!view.job->record.held_by.empty())
+    return fmt::format("task {0} waits: {1} is held by {2} until it is released: slipway job release {1}",
+                       task.name, to_string(view.job->record.id), view.job->record.held_by);
   const LivePool& pool = view.pools.front();
   const sched::QueueKey key{task.shape, view.job->key};
   if (!surveys.contains(task.shape)) surveys.emplace(task.shape, survey(view, pool, key));

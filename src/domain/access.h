@@ -129,6 +129,7 @@ inline constexpr AccessRule access_rules[] = {
     {Object::job, Verb::read, Least::viewer},
     {Object::job, Verb::create, Least::member},
     {Object::job, Verb::use, Least::owner},  // the secrets it was submitted with
+    {Object::job, Verb::update, Least::owner},
     {Object::job, Verb::remove, Least::owner},
 
     {Object::source, Verb::read, Least::member, true},

@@ -343,7 +343,7 @@ Result<void> validate(const JobSpec& spec) {
   if (parse_job_id(spec.name))
     return fail(invalid(fmt::format("a job cannot be called {}: that is how ids look", spec.name),
                         "choose another name"));
-  if (spec.priority < -1000 || spec.priority > 1000)
+  if (std::abs(spec.priority) > JobLimits::priority_max)
     return fail(invalid(fmt::format("priority is {}", spec.priority),
                         "priority goes from -1000 to 1000, higher first"));
   if (spec.tasks.empty()) return fail(invalid("the job has no tasks", "add at least one under tasks:"));

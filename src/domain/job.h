@@ -170,6 +170,13 @@ struct JobSpec {
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
+struct JobChange {  // of one that was submitted
+  std::optional<int> priority;
+  std::optional<std::uint32_t> max_parallel_tasks;  // 0: no limit
+  std::optional<bool> held;
+  friend bool operator==(const JobChange&, const JobChange&) = default;
+};
+
 inline constexpr std::string_view usual_mount_root = "/mnt/slipway";
 
 struct JobLimits {
@@ -178,6 +185,7 @@ struct JobLimits {
   static constexpr std::size_t entries_max = 200'000;     // of the list of tasks
   static constexpr std::uint32_t nodes_max = 100'000;
   static constexpr std::uint32_t retries_max = 1'000;
+  static constexpr int priority_max = 1'000;            // and so much below 0
   static constexpr std::uint32_t pids_max = 4'194'304;  // the kernel's own limit
 };
 

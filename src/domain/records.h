@@ -92,6 +92,7 @@ struct JobRecord {
   TaskCounts counts;
   std::uint32_t max_parallel_tasks = 0;  // placed at a time; 0: no limit
   std::uint32_t max_nodes = 0;           // nodes' worth of capacity held at a time; 0: no limit
+  std::string held_by;                   // who keeps its tasks in the queue; empty: nobody
   std::uint64_t evictions = 0;           // attempts that ended because their node was taken away
   std::uint64_t nodes_lost = 0;          // attempts that ended because their node was lost
   Tags tags;

@@ -70,7 +70,10 @@ UserId Sharing::user(const std::string& name) {
 }
 
 void Sharing::set_limit(JobId job, const JobLimit& limit) {
-  if (limit.max_nodes > 0 || limit.max_tasks > 0) jobs_[job].limit = limit;
+  if (limit.max_nodes > 0 || limit.max_tasks > 0)
+    jobs_[job].limit = limit;
+  else if (const auto found = jobs_.find(job); found != jobs_.end())
+    found->second.limit = {};
 }
 
 void Sharing::forget(JobId job) { jobs_.erase(job); }

@@ -91,6 +91,7 @@ JobRecord job_from(const Statement& row) {
   job.tags = unpack_environment(row.text(25));
   if (const auto end = maybe_int(row, 26)) job.end = static_cast<EndReason>(*end);
   job.exit_code = maybe_int(row, 27);
+  job.held_by = row.text(28);
   return job;
 }
 

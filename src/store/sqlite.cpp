@@ -295,7 +295,7 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
     const JobRecord& job = fresh.job;
     const std::string environment = pack(fresh.spec.environment);
     Statement put = db_->prepare(
-        "INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,?,?,NULL,NULL)");
+        "INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,?,?,NULL,NULL,'')");
     put.bind(job.id.value())
         .bind(job.workspace)
         .bind(job.name)
@@ -333,8 +333,8 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
   for (const JobRecord& job : changes.jobs) {
     Statement put = db_->prepare(
         "UPDATE jobs SET waiting=?, queued=?, active=?, succeeded=?, failed=?, cancelled=?, skipped=?, "
-        "state=?, reason=?, started_at=?, ended_at=?, evictions=?, nodes_lost=?, end_reason=?, exit_code=? "
-        "WHERE id=?");
+        "state=?, reason=?, started_at=?, ended_at=?, evictions=?, nodes_lost=?, end_reason=?, exit_code=?, "
+        "priority=?, max_parallel_tasks=?, held_by=? WHERE id=?");
     bind_counts(put, job.counts);
     if (auto saved = put.bind(number(job.state))
                          .bind(job.reason)
@@ -344,6 +344,9 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
                          .bind(job.nodes_lost)
                          .bind(job.end ? std::optional(number(*job.end)) : std::nullopt)
                          .bind(job.exit_code)
+                         .bind(job.priority)
+                         .bind(job.max_parallel_tasks)
+                         .bind(job.held_by)
                          .bind(job.id.value())
                          .run();
         !saved)

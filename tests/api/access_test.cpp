@@ -48,6 +48,7 @@ const std::map<std::string, std::string> bodies = {
      "{workspace}/clusters/{cluster}",
      R"({"properties":{"scaleSettings":{"manual":{"targetNodeCount":0}}}})"},
     {"PUT /v1/datastores/{name}", "{}"},
+    {"PATCH /v1/jobs/{job}", R"({"priority":1})"},
     {"PUT /v1/secrets/{name}", R"({"value":"x"})"},
     {"PATCH /v1/quotas/users/{user}", R"({"jobs":5})"},
     {"PATCH /v1/quotas/workspace", R"({"jobs":5})"}};

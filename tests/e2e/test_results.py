@@ -80,6 +80,29 @@ class Results(SlipwayCase):
         self.assertEqual(s.wait_for(fourth)["state"], "cancelled")
         self.assertIn("no job to cancel", s.ok("job", "cancel", "--all", "--yes").err)
 
+    def test_a_held_job_waits_and_a_higher_priority_goes_first(self):
+        s = self.s
+        blocked = s.submit(job(shell("a", f"until [ -e {s.base}/go ]; do sleep 0.05; done", nodes=2)))
+        s.wait_for(blocked, "running")
+        held, low, high = (s.submit(job(shell("a", "true", nodes=2), name=name)) for name in ("held", "low", "high"))
+        self.assertEqual(s.ok("job", "hold", "held", "-o", "json").json["held_by"], "admin")
+        s.ok("job", "update", "high", "--priority", "7", "--max-parallel", "1")
+        self.assertEqual((s.job(high)["priority"], s.job(high)["max_parallel_tasks"]), (7, 1))
+        self.assertIn("held by admin", s.ok("job", "why", held).out)
+        self.assertIn("held by admin", s.ok("job", "list").out)
+        s.kill_service()
+        s.up()
+        open(s.base + "/go", "w").close()
+        self.assertEqual(s.wait_for(low)["state"], "succeeded")
+        self.assertLess(s.job(high)["started_at"], s.job(low)["started_at"])
+        self.assertEqual(s.job(held)["state"], "queued")
+        s.ok("job", "release", "held")
+        self.assertEqual(s.wait_for(held)["state"], "succeeded")
+        s.refused("job", "hold", "held", says="succeeded")
+        s.refused("job", "update", low, code=2, says="nothing")
+        s.refused("job", "update", low, "--priority", "5000", says="1000")
+        self.assertEqual(s.ask("PATCH", f"/v1/jobs/{low}", body={}).status, 400)
+
     def test_run_returns_at_once_when_detached(self):
         started = self.s.ok("run", "--detach", "--name", "late", "--", "sh", "-c", "echo late").out.strip()
         self.assertEqual(self.s.wait_for(started)["state"], "succeeded")

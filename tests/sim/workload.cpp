@@ -193,6 +193,22 @@ void World::submit() {
 
 // ── commands ──
 
+void World::update_a_job() {
+  auto id = acknowledged_.begin();
+  std::advance(id, random_.between(0, static_cast<std::int64_t>(acknowledged_.size()) - 1));
+  const auto job = store_->job(*id);
+  JobChange change;
+  if (job && *job && !(*job)->held_by.empty())
+    change.held = false;
+  else if (chance(0.5))
+    change.held = true;
+  else if (chance(0.8))
+    change.priority = static_cast<int>(random_.between(-2, 2));
+  else
+    change.max_parallel_tasks = 0;  // a lower limit may be exceeded by what runs, so it is not drawn
+  (void)controller_->update_job(ana, *id, change);
+}
+
 void World::people_act() {
   if (is_read_only_) return;
   controller_->set_now(now_);
@@ -203,6 +219,7 @@ void World::people_act() {
     std::advance(job, random_.between(0, static_cast<std::int64_t>(acknowledged_.size()) - 1));
     (void)controller_->cancel(ana, *job, "no longer needed");
   }
+  if (chance(odds_.update_job) && !acknowledged_.empty()) update_a_job();
   if (chance(odds_.resize)) {
     PoolRequest request;
     request.dedicated = between(1, 6);

@@ -172,6 +172,7 @@ void World::heal() {
   by_hand.autoscale = Autoscale{};
   (void)controller_->resize_pool(ana, "lab", by_hand);
   (void)controller_->stop_resize(ana, "lab");
+  for (const JobId id : acknowledged_) (void)controller_->update_job(ana, id, {.held = false});
   shrink_to_nothing();
   PolicyChange no_limits;
   no_limits.user_max_nodes = no_limits.user_max_running_tasks = 0;

@@ -85,6 +85,7 @@ class World {
   void draw_gpus(TaskSpec& task);
   void submit();
   void people_act();
+  void update_a_job();
   void act_on_node(const std::string& name);
 
   // -- invariants (checks.cpp)

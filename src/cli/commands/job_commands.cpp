@@ -36,6 +36,12 @@ struct ListOptions {
   std::optional<std::uint32_t> limit;
 };
 
+struct UpdateOptions {
+  std::string job;
+  std::optional<int> priority;
+  std::optional<std::uint32_t> max_parallel;
+};
+
 struct CancelOptions {
   std::vector<std::string> jobs;
   std::string state, name, pool, user;
@@ -132,6 +138,7 @@ std::string describe(const Context& context, const Value& job) {
   return format_fields({
       {"job", fmt::format("{} ({})", job.text_at("id"), job.text_at("name"))},
       {"state", job.text_at("state") + (job.text_at("reason").empty() ? "" : ": " + job.text_at("reason"))},
+      {"held by", job.text_at("held_by")},
       {"pool", job.text_at("pool")},
       {"priority", job.text_at("priority")},
       {"tasks", counts},
@@ -162,20 +169,28 @@ Outcome<int> list(Context& context, const ListOptions& options) {
   const auto ran = [&context](const Value& job) {
     return span(context, job.time_at("started_at"), job.time_at("ended_at"));
   };
+  const auto reason = [](const Value& job) {
+    const std::string text = job.text_at("reason"), held_by = job.text_at("held_by");
+    return text.empty() && !held_by.empty() && job.text_at("ended_at").empty() ? "held by " + held_by : text;
+  };
   std::vector<std::pair<std::string, std::string>> query{
       {"state", options.state}, {"name", options.name}, {"pool", options.pool}, {"user", options.user}};
   for (const std::string& tag : options.tags) query.emplace_back("tag", tag);
-  return print_list(
-      context,
-      {.target = with_query(resource({"jobs"}), query),
-       .columns = {column("JOB", "id"), drop(5, column("NAME", "name")), drop(2, column("POOL", "pool")),
-                   wide(column("USER", "submitted_by")), wide(number_column("PRIORITY", "priority")),
-                   state_column(), drop(4, {{"DONE", true}, tasks}),
-                   drop(3, age_column(context, "AGE", "submitted_at")), drop(1, {{"RAN"}, ran}),
-                   wide({{"TAGS"}, tags_text}), column("REASON", "reason")},
-       .id = "id",
-       .empty = "there are no jobs; slipway run -- hostname starts one",
-       .limit = options.limit});
+  return print_list(context, {.target = with_query(resource({"jobs"}), query),
+                              .columns = {column("JOB", "id"),
+                                          drop(5, column("NAME", "name")),
+                                          drop(2, column("POOL", "pool")),
+                                          wide(column("USER", "submitted_by")),
+                                          wide(number_column("PRIORITY", "priority")),
+                                          state_column(),
+                                          drop(4, {{"DONE", true}, tasks}),
+                                          drop(3, age_column(context, "AGE", "submitted_at")),
+                                          drop(1, {{"RAN"}, ran}),
+                                          wide({{"TAGS"}, tags_text}),
+                                          {{"REASON"}, reason}},
+                              .id = "id",
+                              .empty = "there are no jobs; slipway run -- hostname starts one",
+                              .limit = options.limit});
 }
 
 Outcome<int> why(Context& context, const std::string& name) {
@@ -190,6 +205,22 @@ Outcome<int> why(Context& context, const std::string& name) {
       text += format_fields({{"last lines of stderr", answer->text_at("last_lines")}});
     return text;
   });
+}
+
+Outcome<int> change(Context& context, const std::string& name, const Value& asked) {
+  const Outcome<Value> job =
+      context.service().send("PATCH", resource({"jobs", name}), wire::format_json(asked));
+  if (!job) return give_up(job);
+  return print(context, *job, job->text_at("id"), [&] { return describe(context, *job); });
+}
+
+Outcome<int> update(Context& context, const UpdateOptions& options) {
+  Value asked = Value::map();
+  if (options.priority) asked["priority"] = *options.priority;
+  if (options.max_parallel) asked["max_parallel_tasks"] = *options.max_parallel;
+  if (asked.fields.empty())
+    return misuse("nothing is to be changed", "slipway job update job_1 --priority 10");
+  return change(context, options.job, asked);
 }
 
 // The jobs that the filters mean and that have not ended, oldest first.
@@ -307,6 +338,16 @@ void add_list(Command& job, Context& context) {
       .runs([&context, options] { return list(context, *options); });
 }
 
+void add_update(Command& job, Context& context) {
+  auto options = std::make_shared<UpdateOptions>();
+  job.verb("update", "Change the priority or the limit of a job", "slipway job update job_1 --priority 10")
+      .argument("JOB", options->job, "id or name")
+      .integer("--priority N", options->priority, "from -1000 to 1000, higher first")
+      .number("--max-parallel N", options->max_parallel,
+              "so many of its tasks at a time, 0 for any number; what runs already goes on")
+      .runs([&context, options] { return update(context, *options); });
+}
+
 void add_cancel(Command& job, Context& context) {
   auto options = std::make_shared<CancelOptions>();
   job.verb("cancel", "Cancel jobs and stop their tasks", "slipway job cancel job_1 job_2")
@@ -357,6 +398,15 @@ void add_job(CommandTree& tree, Context& context) {
   });
   add_wait(job, context);
   add_cancel(job, context);
+  add_update(job, context);
+  add_simple(job, context, "hold", "Start no more tasks of a job; those that run go on",
+             [](Context& with, const std::string& name) {
+               return change(with, name, {{"held", true}});
+             });
+  add_simple(job, context, "release", "Let the tasks of a held job start again",
+             [](Context& with, const std::string& name) {
+               return change(with, name, {{"held", false}});
+             });
   add_delete(job, context);
   add_simple(job, context, "why", "Explain the state of a job", why);
   add_simple(job, context, "resubmit", "Submit the same job and code again", resubmit);

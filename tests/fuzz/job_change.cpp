@@ -1,0 +1,10 @@
+// The body of PATCH /v1/jobs/{job}.
+#include "target.h"
+#include "wire/records.h"
+
+using namespace slipway;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::check_explained(wire::parse_job_change(fuzz::text(data, size)));
+  return 0;
+}
