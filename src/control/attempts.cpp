@@ -405,6 +405,21 @@ void on_wall_time_over(Turn& turn, Attempt& attempt) {
   stop_for_wall_time(turn, attempt, (*spec)->max_wall_time);
 }
 
+// What a part wrote that is lost with its node is a part of the success, also where that was decided before.
+// Of one that left a gang nothing is waited for.
+static void lose_unsent_outputs(Turn& turn, Attempt& attempt, std::uint32_t node_index,
+                                const std::string& why) {
+  AttemptRecord& record = attempt.record;
+  if (!attempt.may_send || !attempt.is_stopping() || record.end != EndReason::exited ||
+      record.exit_code != 0 || record.nodes[node_index].has_left || is_over_on(attempt, node_index))
+    return;
+  record.end = EndReason::outputs_lost;
+  record.exit_code.reset();
+  record.detail = fmt::format("{}, and what was written there was not sent", why);
+  attempt.counts_against_retries = false;
+  turn.effects.touch(attempt);
+}
+
 void end_lost_processes(Turn& turn, NodeId node_id, const std::string& why) {
   const std::set<AttemptKey> keys = turn.state.nodes.at(node_id).attempts;
   for (const AttemptKey& key : keys) end_lost_processes(turn, node_id, key, why);
@@ -413,7 +428,9 @@ void end_lost_processes(Turn& turn, NodeId node_id, const std::string& why) {
 void end_lost_processes(Turn& turn, NodeId node_id, const AttemptKey& key, const std::string& why) {
   Attempt* attempt = turn.state.find_attempt(key);
   if (!attempt) return;
-  lose_part(turn, *attempt, node_index_of(*attempt, node_id), EndReason::node_lost, why);
+  const std::uint32_t index = node_index_of(*attempt, node_id);
+  lose_part(turn, *attempt, index, EndReason::node_lost, why);
+  lose_unsent_outputs(turn, *attempt, index, why);
   const auto ranks = static_cast<std::uint32_t>(attempt->processes.size());
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     attempt = turn.state.find_attempt(key);  // the last process of it takes the attempt with it

@@ -199,6 +199,26 @@ TEST(LostOutputs, AreNoSuccessAlsoWhenThatWasDecided) {
   EXPECT_EQ(gang.state.find_task(gang.key.task)->record.state, TaskState::queued);
 }
 
+TEST(LostOutputs, OfANodeThatIsLostAfterTheSuccessWasDecidedAreNoSuccess) {
+  for (const bool may_send : {true, false}) {
+    Gang gang;
+    Attempt& attempt = *gang.attempt(gang.id);
+    for (Process& process : attempt.processes) process.decides = &process == &attempt.processes.front();
+    for (std::uint32_t node = 0; node < 3; ++node) gang.node(gang.node_of(node)).sending += may_send;
+    attempt.may_send = may_send;
+    gang.ended(gang.node_of(0), gang.key, 0);
+    ASSERT_TRUE(attempt.phase == AttemptPhase::finishing || attempt.is_stopping());
+    on_node_lost(gang.turn, gang.user, gang.node_of(1), "no power");
+    gang.ended(gang.node_of(2), gang.key, 2, 143);
+    gang.finish();
+    const Task* task = gang.state.find_task(gang.key.task);
+    if (may_send)
+      EXPECT_EQ(task->record.state, TaskState::queued);
+    else
+      EXPECT_EQ(gang.ended_jobs.at(gang.id).state, JobState::succeeded) << "it had nothing to send";
+  }
+}
+
 TEST(OnHello, StartsAreSentAgainWhenTheFirstNodeOfTheGangIsGone) {
   Gang gang(control::gang(3), AttemptPhase::launching);
   gang.started("n1", gang.key, 0);
