@@ -388,7 +388,7 @@ class Service {
       control_->join();
       loop_.post([this, keep_running] {
         if (keep_running) return finish();
-        local_->wait_until_gone(10s, [this] { finish(); });
+        local_->wait_until_gone(5s, [this] { finish(); });
       });
     });
   }

@@ -18,6 +18,7 @@
 namespace slipway::provision {
 namespace {
 
+constexpr Duration terminated_wait = 2s;  // from SIGTERM to SIGKILL
 constexpr Duration lived_long = 5s;
 constexpr Duration wait_max = 5s;
 
@@ -182,25 +183,34 @@ void LocalProvisioner::start_no_more() {
 
 void LocalProvisioner::wait_until_gone(Duration limit, std::function<void()> done) {
   gone_ = std::move(done);
-  gone_limit_ = loop_.after(limit, [this] {
-    for (const auto& [key, agent] : agents_) {
-      if (agent.pid != 0) ::kill(agent.pid, SIGTERM);  // it could not be sent a message
-      if (agent.pid != 0) log::warning("agent.stays", {{"node", agent.node.name}, {"pid", agent.pid}});
-    }
-    if (auto last = std::exchange(gone_, nullptr)) last();
-  });
+  gone_limit_ = loop_.after(limit, [this] { end_agents(SIGTERM); });
   check_gone();
 }
 
+// Those that could not be sent a message: just started, or stopped.
+void LocalProvisioner::end_agents(int signal) {
+  for (const auto& [key, agent] : agents_)
+    if (agent.pid != 0) {
+      log::warning("agent.stays", {{"node", agent.node.name}, {"pid", agent.pid}});
+      ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), signal, nullptr, 0);
+    }
+  const auto last = std::exchange(gone_limit_, loop_.after(terminated_wait, [this, signal] {
+    signal == SIGTERM ? end_agents(SIGKILL) : leave();
+  }));
+}
+
 void LocalProvisioner::check_gone() {
-  if (!gone_ ||
-      std::any_of(agents_.begin(), agents_.end(), [](const auto& entry) { return entry.second.pid != 0; }))
-    return;
-  // Nothing runs any more. A keeper whose agent died before it could end it is left.
+  if (gone_ &&
+      std::none_of(agents_.begin(), agents_.end(), [](const auto& entry) { return entry.second.pid != 0; }))
+    leave();
+}
+
+// A keeper whose agent could not end it is left. What it runs ends with it.
+void LocalProvisioner::leave() {
   for (const auto& [key, agent] : agents_)
     if (const pid_t keeper = FileLock::holder(folder_of(agent.node) + "/keeper.lock"); keeper > 0)
       ::kill(keeper, SIGTERM);
-  gone_limit_.reset();
+  const auto last = std::exchange(gone_limit_, nullptr);
   std::exchange(gone_, nullptr)();
 }
 

@@ -38,7 +38,7 @@ class LocalProvisioner {
   void restart(const std::string& workspace, const std::string& node);
   // From now on an agent that ends stays ended.
   void start_no_more();
-  // `done` is called when all have ended, or after `limit`.
+  // `done` is called when all have ended. Those that have not after `limit` are ended, with their keepers.
   void wait_until_gone(Duration limit, std::function<void()> done);
 
  private:
@@ -62,6 +62,8 @@ class LocalProvisioner {
   void ended(const std::string& key);
   void adopt_strays();
   void check_gone();
+  void end_agents(int signal);
+  void leave();
 
   net::Loop& loop_;
   LocalOptions options_;

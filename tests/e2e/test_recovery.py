@@ -343,6 +343,13 @@ class DownAndUp(SlipwayCase):
         s.down()  # its agents have not come back yet
         wait_until(lambda: not s.survivors(), 10, f"the end of {s.survivors()}")
 
+    def test_down_ends_an_agent_that_does_not_answer_with_its_keeper(self):
+        s = self.service()
+        s.pool("lab", 1)
+        s.kill(s.agent("lab-1"), sig=signal.SIGSTOP)
+        s.down()
+        wait_until(lambda: not s.survivors(), 10, f"the end of {s.survivors()}")
+
     def test_sigterm_of_the_service_is_an_orderly_down(self):
         s, submitted, pid, release, starts = self.start_one()
         service = s.pid

@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/submit.h"
+#include "domain/ids.h"
 #include "wire/document.h"
 #include "wire/job_file.h"
 #include "wire/records.h"
@@ -237,7 +238,8 @@ Outcome<std::vector<std::string>> jobs_to_cancel(Context& context, const CancelO
     });
     if (!listed) return give_up(listed);
   }
-  std::reverse(ids.begin(), ids.end());
+  std::sort(ids.begin(), ids.end(),
+            [](const std::string& a, const std::string& b) { return parse_job_id(a) < parse_job_id(b); });
   return ids;
 }
 
