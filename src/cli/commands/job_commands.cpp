@@ -273,8 +273,7 @@ Outcome<int> cancel(Context& context, const CancelOptions& options) {
       cancelled.push_back(*job);
       continue;
     }
-    const Outcome<int> printed =
-        print(context, *job, id, fmt::format("{} is {}\n", id, job->text_at("state")));
+    Outcome<int> printed = print(context, *job, id, fmt::format("{} is {}\n", id, job->text_at("state")));
     if (!printed) return printed;
   }
   if (!cancelled.empty()) {
