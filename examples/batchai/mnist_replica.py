@@ -23,7 +23,7 @@ parser.add_argument("--train_dir", default="", help="where the chief leaves the 
 parser.add_argument("--train_steps", type=int, default=1500, help="of all workers together")
 parser.add_argument("--batch_size", type=int, default=100)
 parser.add_argument("--hidden_units", type=int, default=100)
-parser.add_argument("--learning_rate", type=float, default=0.5)
+parser.add_argument("--learning_rate", type=float, default=0.1)
 options = parser.parse_args()
 
 
