@@ -1,8 +1,13 @@
 #include "api/worker.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
 namespace slipway::api {
 
-Worker::Worker() : thread_([this] { run(); }) {}
+Worker::Worker(int niceness) : thread_([this, niceness] { run(niceness); }) {}
 
 Worker::~Worker() {
   {
@@ -22,7 +27,10 @@ bool Worker::post(std::function<void()> work) {
   return true;
 }
 
-void Worker::run() {
+void Worker::run(int niceness) {
+  // On Linux a priority belongs to the thread.
+  if (niceness > 0 && ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), niceness) != 0)
+    log::warning("worker.priority", {{"why", "it cannot be lowered"}});
   for (;;) {
     std::function<void()> work;
     {

@@ -62,7 +62,7 @@ class Azurite:
     def start(self):
         self.child = subprocess.Popen(
             ["node", self.program, "--blobHost", self.host, "--blobPort", str(self.port), "--location", self.base + "/store",
-             "--disableTelemetry", "--skipApiVersionCheck", *self.more],
+             "--disableTelemetry", "--skipApiVersionCheck", "--silent", *self.more],  # nobody reads its log: it would wait
             env={**os.environ, "AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.base)
         while not (found := re.search(rb"successfully listens? on https?://[^:]+:(\d+)", line := read_line(self.child, PATIENCE))):
