@@ -307,8 +307,7 @@ class Api {
   Worker passwords_;       // one at a time: each takes 19 MiB
   Worker parser_;          // these last: their work may use everything above
   Worker worker_;
-  Worker disk_reads_{
-      10};  // lists of folders, tails of logs: none of them waits for what is deleted or copied
+  Worker disk_reads_;  // lists of folders, tails of logs: none of them waits for what is deleted or copied
   ReadPool reads_;
 
   friend class LogFollower;

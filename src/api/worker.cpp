@@ -1,13 +1,8 @@
 #include "api/worker.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include "base/log.h"
-
 namespace slipway::api {
 
-Worker::Worker(int niceness) : thread_([this, niceness] { run(niceness); }) {}
+Worker::Worker() : thread_([this] { run(); }) {}
 
 Worker::~Worker() {
   {
@@ -27,10 +22,7 @@ bool Worker::post(std::function<void()> work) {
   return true;
 }
 
-void Worker::run(int niceness) {
-  // On Linux a priority belongs to the thread.
-  if (niceness > 0 && ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), niceness) != 0)
-    log::warning("worker.priority", {{"why", "it cannot be lowered"}});
+void Worker::run() {
   for (;;) {
     std::function<void()> work;
     {

@@ -11,13 +11,13 @@ namespace slipway::api {
 
 class Worker {
  public:
-  explicit Worker(int niceness = 0);  // above 0: what others wait for goes first
-  ~Worker();                          // what is queued is dropped; what runs is finished
+  Worker();
+  ~Worker();  // what is queued is dropped; what runs is finished
   // false when 10,000 pieces of work wait already. Thread-safe.
   bool post(std::function<void()> work);
 
  private:
-  void run(int niceness);
+  void run();
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> queue_;  // guarded by mutex_

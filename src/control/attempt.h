@@ -72,8 +72,8 @@ struct Attempt {
   bool counts_against_retries = true;  // its end does
   UsageMeter usage;                    // of all of it
   std::string remark;                  // what went wrong in one of its processes that ended well
-  std::optional<TimePoint>
-      marked_at;  // when it last changed its checkpoint folder, as far as it was reported
+  // When it last changed its checkpoint folder, as far as it was reported.
+  std::optional<TimePoint> marked_at;
   // Of a gang whose framework takes nodes that come and lets others go (elastic.cpp):
   std::map<NodeId, std::vector<std::uint32_t>> joining;  // getting ready, with the GPUs kept for it there
   std::set<NodeId> excluded;                             // could not join: not tried again

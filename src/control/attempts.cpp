@@ -209,6 +209,14 @@ static void lose_outputs(Turn& turn, Attempt& attempt, Process& process, const P
   ++attempt.processes_left;
 }
 
+// How the attempt ended, where this process decided that.
+static void name_failure(AttemptRecord& record, const Process& process, const ProcessEnded& ended) {
+  if (ended.kind == ProcessEndKind::exited) record.exit_code = ended.code;
+  if (ended.kind == ProcessEndKind::signalled) record.signal = ended.code;
+  if (!process.name.empty()) record.rank = ended.rank;
+  record.last_lines = ended.last_lines;
+}
+
 static void stop_for_wall_time(Turn& turn, Attempt& attempt, Duration limit) {
   attempt.exceeded_wall_time = true;
   stop_attempt(turn, attempt,
@@ -250,10 +258,7 @@ static void settle_wall_time(Turn& turn, Attempt& attempt, Process& process, con
              !is_our_signal && (has_run || ended.kind == ProcessEndKind::lost)) {
     attempt.exceeded_wall_time = false;
     record.end = reason_of(ended.kind);
-    if (ended.kind == ProcessEndKind::exited) record.exit_code = ended.code;
-    if (ended.kind == ProcessEndKind::signalled) record.signal = ended.code;
-    if (!process.name.empty()) record.rank = ended.rank;
-    record.last_lines = ended.last_lines;
+    name_failure(record, process, ended);
     record.detail = describe_end(ended, process.name, record.nodes[process.node].name);
     turn.effects.touch(attempt);
   }
@@ -286,10 +291,7 @@ void on_process_ended(Turn& turn, NodeId node_id, const ProcessEnded& ended) {
                describe_end(ended, process.name, record.nodes[process.node].name));
   if (!good && !attempt->is_stopping() && attempt->phase != AttemptPhase::finishing && process.matters) {
     // The first failure names the attempt's end and stops the others.
-    if (ended.kind == ProcessEndKind::exited) record.exit_code = ended.code;
-    if (ended.kind == ProcessEndKind::signalled) record.signal = ended.code;
-    if (!process.name.empty()) record.rank = ended.rank;
-    record.last_lines = ended.last_lines;
+    name_failure(record, process, ended);
     process.state = Process::State::ended;
     --attempt->processes_left;
     stop_attempt(

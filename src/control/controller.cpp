@@ -187,23 +187,26 @@ Result<Controller::Submitted> Controller::submit(const Caller& caller, JobSpec s
   return on_submit(turn_, caller, std::move(spec), idempotency_key);
 }
 
-Result<JobRecord> Controller::update_job(const Caller& caller, JobId id, const JobChange& change) {
+Result<std::optional<JobRecord>> Controller::ended_job(const Caller& caller, JobId id) {
   if (const auto live = state_.jobs.find(id);
-      live == state_.jobs.end() || is_terminal(live->second.record.state)) {
-    auto record = store_.job(id);
-    if (!record) return fail(record.error());
-    if (*record && (*record)->workspace == caller.workspace) return fail(no_change(**record));
-  }
+      live != state_.jobs.end() && !is_terminal(live->second.record.state))
+    return std::nullopt;
+  auto record = store_.job(id);
+  if (record && *record && (*record)->workspace != caller.workspace) return std::nullopt;
+  return record;
+}
+
+Result<JobRecord> Controller::update_job(const Caller& caller, JobId id, const JobChange& change) {
+  const auto ended = ended_job(caller, id);
+  if (!ended) return fail(ended.error());
+  if (*ended) return fail(no_change(**ended));
   return on_update(turn_, caller, id, change);
 }
 
 Result<JobRecord> Controller::cancel(const Caller& caller, JobId id, const std::string& reason) {
-  if (const auto live = state_.jobs.find(id);
-      live == state_.jobs.end() || is_terminal(live->second.record.state)) {  // there is nothing to stop
-    auto record = store_.job(id);
-    if (!record) return fail(record.error());
-    if (*record && (*record)->workspace == caller.workspace) return **record;
-  }
+  const auto ended = ended_job(caller, id);
+  if (!ended) return fail(ended.error());
+  if (*ended) return **ended;  // there is nothing to stop
   return on_cancel(turn_, caller, id, reason);
 }
 

@@ -164,6 +164,8 @@ class Controller {
 
  private:
   Result<std::uint64_t> disk_of(const DiskUse& use);
+  // As it is on record; nullopt where it still runs, or is not of the caller's workspace.
+  Result<std::optional<JobRecord>> ended_job(const Caller& caller, JobId id);
   Controller(Store& store, const Settings& settings, std::uint64_t seed, TimePoint now);
 
   // The job that an idempotency key was used for before, if any.

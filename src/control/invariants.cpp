@@ -89,7 +89,7 @@ static std::string broken_pool(const State& state) {
     for (const NodeId id : pool.members) {
       const Node& node = state.nodes.at(id);
       present.of(node.record.low_priority) += !node.record.leaving;
-      coming += !node.has_joined;
+      coming += !has_joined(node);
       const NodeState now = node.record.state, fit = fitness_of(state, node);
       if (now != fit && now != NodeState::joining && now != NodeState::lost)
         return fmt::format("node {} is {} and fit to be {}", node.record.name, to_string(now),

@@ -39,12 +39,13 @@ struct Node {
   bool counted = false;  // as a node that is there
   sched::Share metered = 0;
   std::vector<std::string> engines;
-  std::string pool_key;     // "workspace/name"
-  bool has_joined = false;  // at some time: one that ends old processes first counts as joining again
-  MachineUse use;           // as it last reported
+  std::string pool_key;  // "workspace/name"
+  MachineUse use;        // as it last reported
 };
 
+// At some time: one that ends old processes first counts as joining again.
+inline bool has_joined(const Node& node) { return !node.record.instance.empty(); }
 // It was here and nothing says that it is gone, whether or not it is connected: its processes may run.
-inline bool was_up(const Node& node) { return node.has_joined && node.record.state != NodeState::lost; }
+inline bool was_up(const Node& node) { return has_joined(node) && node.record.state != NodeState::lost; }
 
 }  // namespace slipway::control

@@ -157,6 +157,7 @@ static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hell
   }
   const bool same_instance = node.record.instance == hello.instance;
   const bool was_away = !was_up(node);
+  turn.state.pool_of(node).coming -= !has_joined(node);
   node.session = session;
   turn.state.sessions[session] = node.record.id;
   node.last_contact = turn.now;
@@ -192,7 +193,6 @@ static void welcome(Turn& turn, Node& node, SessionId session, const Hello& hell
   interrupt_without_gpus(turn, node, {});  // gangs of which only a part has ended
   settle_start_task(turn, node, hello);
   settle_removals(turn, node);
-  if (!std::exchange(node.has_joined, true)) --turn.state.pool_of(node).coming;
   if (was_away) remember(turn.state.pool_of(node), fmt::format("{} joined", node.record.name));
   if (was_away)
     record_event_in(turn, node.record.workspace, "node.joined",

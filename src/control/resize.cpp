@@ -78,8 +78,7 @@ Node& add_node(Turn& turn, const std::string& key, Pool& pool, NodeRecord record
   node.gpus_free = {node.record.gpu_indices.begin(), node.record.gpu_indices.end()};
   pool.members.insert(id);
   ++pool.states[node.record.state];
-  node.has_joined = !node.record.instance.empty();
-  pool.coming += !node.has_joined;
+  pool.coming += !has_joined(node);
   pool.present.of(node.record.low_priority) += !node.record.leaving;
   if (node.record.local) {
     turn.state.addresses.insert(node.record.address);
@@ -100,7 +99,7 @@ static void forget_node(Turn& turn, NodeId id) {
   count_node(turn, node);
   pool.members.erase(id);
   --pool.states[record.state];
-  pool.coming -= !node.has_joined;
+  pool.coming -= !has_joined(node);
   pool.present.of(record.low_priority) -= !record.leaving;
   forget_key(turn, record);
   turn.state.node_names.erase({record.workspace, record.name});
@@ -132,7 +131,7 @@ void leave_pool(Turn& turn, Node& node, Deallocation rule, const std::string& wh
         lose_part(turn, *attempt, node_index_of(*attempt, id), EndReason::evicted, why);
     // One that is not connected gets the order when it is, or is given up with its lease: its processes may
     // run.
-    if (!node.has_joined || node.record.state == NodeState::lost) end_lost_processes(turn, id, why);
+    if (!has_joined(node) || node.record.state == NodeState::lost) end_lost_processes(turn, id, why);
   }
   cancel_joins(turn, node);  // no gang waits for it
   stop_start_task(turn, node);
@@ -263,7 +262,7 @@ void on_resize_timeout(Turn& turn, Pool& pool) {
   std::vector<std::string> late;
   for (const NodeId id : pool.members) {
     const Node& node = turn.state.nodes.at(id);
-    const bool comes = !node.has_joined;
+    const bool comes = !has_joined(node);
     if ((comes || node.record.leaving) && late.size() < 5)
       late.push_back(comes ? fmt::format("{} has not joined", node.record.name)
                            : fmt::format("{} still runs {} tasks", node.record.name, node.attempts.size()));

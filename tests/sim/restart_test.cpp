@@ -17,7 +17,13 @@ struct Bench {
   std::uint64_t session_last = 0;
   std::map<std::string, std::uint64_t> reports;
 
-  Bench() { load(); }
+  Bench() {
+    load();
+    PoolRequest request;
+    request.name = "lab";
+    request.provisioner = "none";
+    EXPECT_TRUE(controller->create_pool(user, request));
+  }
   void load() {
     controller = std::move(*control::Controller::load(*store, {}, 1, now));
     controller->set_now(now);
@@ -48,10 +54,6 @@ struct Bench {
 // A node that left a gang has been ordered to end its part, and may take its time.
 TEST(Restart, AnAttemptEndsOnlyWhenNodesThatLeftItHaveEndedTheirPart) {
   Bench bench;
-  PoolRequest request;
-  request.name = "lab";
-  request.provisioner = "none";
-  ASSERT_TRUE(bench.controller->create_pool(user, request));
   bench.hello("n1");
   bench.hello("n2");
   JobSpec job;
@@ -102,10 +104,6 @@ TEST(Restart, AnAttemptEndsOnlyWhenNodesThatLeftItHaveEndedTheirPart) {
 // Such a node counts as joining, and yet it was here: what else it runs goes on.
 TEST(Restart, ANodeThatWasEndingOldProcessesIsWaitedForBeforeItsTasksStartElsewhere) {
   Bench bench;
-  PoolRequest request;
-  request.name = "lab";
-  request.provisioner = "none";
-  ASSERT_TRUE(bench.controller->create_pool(user, request));
   bench.hello("n1");
   JobSpec job;
   job.name = "train";
