@@ -199,8 +199,8 @@ Result<int> CgroupPool::limit_memory(int number, Bytes limit) {
         tree_has_memory_ ? slot_folder(number, slot) : fmt::format("{}/slot-{}", memory_folder_, number);
     if (auto made = make_group(slot.memory_folder); !made) return fail(made.error());
     if (!tree_has_memory_) {
-      slot.memory_procs = Fd(::open((slot.memory_folder + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
-      if (!slot.memory_procs) return fail(system_error("cannot open " + slot.memory_folder, errno));
+      slot.memory_tasks = Fd(::open((slot.memory_folder + "/tasks").c_str(), O_WRONLY | O_CLOEXEC));
+      if (!slot.memory_tasks) return fail(system_error("cannot open " + slot.memory_folder, errno));
     }
   }
   slot.is_limited = limit != 0 && !slot.memory_folder.empty();
@@ -209,7 +209,7 @@ Result<int> CgroupPool::limit_memory(int number, Bytes limit) {
     if (auto set = set_limit(slot, limit); !set) return fail(set.error());
   if (!slot.is_limited) return -1;
   slot.oom_kills = oom_kills(slot);
-  return slot.memory_procs.get();
+  return slot.memory_tasks.get();
 }
 
 std::string CgroupPool::pids_folder(int number, const Slot& slot) const {
@@ -220,15 +220,15 @@ Result<int> CgroupPool::limit_pids(int number, std::uint32_t limit) {
   if (number < 0 || !can_limit_pids()) return -1;
   Slot& slot = slots_.at(static_cast<std::size_t>(number));
   const std::string folder = pids_folder(number, slot);
-  if (!tree_has_pids_ && !slot.pids_procs) {
+  if (!tree_has_pids_ && !slot.pids_tasks) {
     if (auto made = make_group(folder); !made) return fail(made.error());
-    slot.pids_procs = Fd(::open((folder + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
-    if (!slot.pids_procs) return fail(system_error("cannot open " + folder, errno));
+    slot.pids_tasks = Fd(::open((folder + "/tasks").c_str(), O_WRONLY | O_CLOEXEC));
+    if (!slot.pids_tasks) return fail(system_error("cannot open " + folder, errno));
   }
   if (limit != slot.pids)
     if (auto set = write_control(folder + "/pids.max", std::to_string(limit)); !set) return fail(set.error());
   slot.pids = limit;
-  return slot.pids_procs.get();
+  return slot.pids_tasks.get();
 }
 
 Result<void> CgroupPool::limit_cpu(int number, Millicores cores) {

@@ -44,7 +44,7 @@ class CgroupPool {
   void give_back(int slot);  // once it is empty
 
   int folder_fd(int slot) const;  // to start a child in, or -1
-  // Where the machine cannot, nothing happens (notes() says it). Otherwise the cgroup.procs the process must
+  // Where the machine cannot, nothing happens (notes() says it). Otherwise the `tasks` file the process must
   // enter, or -1 when its group has the limit already.
   Result<int> limit_memory(int slot, Bytes limit);
   // The same for the processes and threads in it.
@@ -72,9 +72,9 @@ class CgroupPool {
     Fd folder;  // v2
     Fd events;
     std::string memory_folder;    // where the limit is set; empty: none yet
-    Fd memory_procs;              // v1 only
+    Fd memory_tasks;              // v1 only
     Bytes limit = 0;              // as set there now
-    Fd pids_procs;                // v1 only
+    Fd pids_tasks;                // v1 only
     std::uint32_t pids = 0;       // as set now
     Millicores cores = 0;         // likewise, in its v2 group
     bool is_limited = false;      // the process that has the slot

@@ -36,16 +36,16 @@ void Processes::start_pending() {
 
 void Processes::start_process(const StartRequest& start, ProcessSpec process) {
   const int slot = cgroups_.take();
-  const Result<int> memory_procs = cgroups_.limit_memory(slot, process.resources.memory);
-  if (!memory_procs) {
+  const Result<int> memory_tasks = cgroups_.limit_memory(slot, process.resources.memory);
+  if (!memory_tasks) {
     cgroups_.give_back(slot);
     return start_failed(start.key, process.rank,
-                        {"cannot set the memory limit: " + memory_procs.error().what});
+                        {"cannot set the memory limit: " + memory_tasks.error().what});
   }
-  const Result<int> pids_procs = cgroups_.limit_pids(slot, start.pids);
-  if (!pids_procs) {
+  const Result<int> pids_tasks = cgroups_.limit_pids(slot, start.pids);
+  if (!pids_tasks) {
     cgroups_.give_back(slot);
-    return start_failed(start.key, process.rank, {"cannot limit its processes: " + pids_procs.error().what});
+    return start_failed(start.key, process.rank, {"cannot limit its processes: " + pids_tasks.error().what});
   }
   Result<CoreList> cores = limit_cores(start, process, slot);
   if (!cores) {
@@ -62,11 +62,11 @@ void Processes::start_process(const StartRequest& start, ProcessSpec process) {
   const SpawnOptions options{.marker = identity_.marker(start.key, process.rank),
                              .tag = identity_.tag(serial),
                              .group = cgroups_.folder_fd(slot),
-                             .memory_procs = *memory_procs,
+                             .memory_tasks = *memory_tasks,
                              .has_folder = has_folder,
                              .has_working_folder = has_working_folder,
                              .cores = *cores,
-                             .pids_procs = *pids_procs,
+                             .pids_tasks = *pids_tasks,
                              .user_pids = slot >= 0 && cgroups_.can_limit_pids() ? 0 : user_pids(start.pids),
                              .allows_core = start.allows_core};
   Process made;

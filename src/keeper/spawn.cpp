@@ -91,8 +91,8 @@ void prepare(NewChild& child) {
   setup.files = child.file_names.data();
   setup.file_count = child.file_names.size();
   setup.group = child.options.group;
-  setup.memory_procs = child.options.memory_procs;
-  setup.pids_procs = child.options.pids_procs;
+  setup.memory_tasks = child.options.memory_tasks;
+  setup.pids_tasks = child.options.pids_tasks;
   setup.user_pids = child.options.user_pids;
   setup.allows_core = child.options.allows_core;
   setup.tag = child.options.tag;

@@ -27,11 +27,11 @@ struct SpawnOptions {
   std::string marker;       // SLIPWAY_KEEPER=…, added to the environment
   std::uint64_t tag = 0;    // see process_tree.h
   int group = -1;           // folder of a v2 cgroup the child starts in, or -1
-  int memory_procs = -1;    // cgroup.procs of a v1 memory group the child enters, or -1
+  int memory_tasks = -1;    // `tasks` of a v1 memory group the child enters, or -1
   bool has_folder = false;  // its first folder is there, with all that belongs in it (empty_folders.h)
   bool has_working_folder = false;
   CoreList cores{};             // that it is held to; empty: to none
-  int pids_procs = -1;          // cgroup.procs of a v1 group for the number of processes, likewise
+  int pids_tasks = -1;          // `tasks` of a v1 group for the number of processes, likewise
   std::uint64_t user_pids = 0;  // RLIMIT_NPROC, where no group can limit them; 0: none
   bool allows_core = true;
 };

@@ -91,7 +91,9 @@ SLIPWAY_IN_CHILD long open_as(ChildSetup& child, int standard, const ChildPath& 
   return fd == standard ? call(SYS_fcntl, fd, F_SETFD, 0) : call(SYS_dup3, fd, standard, 0);
 }
 
-SLIPWAY_IN_CHILD long enter_group(int procs) { return call(SYS_write, procs, "0", 1); }  // 0 means the writer
+// 0 means the writer. A thread that moves itself by `tasks` takes no lock; the one that `cgroup.procs` takes
+// waits until every core has changed tasks, 6 to 12 ms on a busy machine.
+SLIPWAY_IN_CHILD long enter_group(int tasks) { return call(SYS_write, tasks, "0", 1); }
 
 // As execvp does it: a missing file means the next folder of PATH, a forbidden one is remembered.
 SLIPWAY_IN_CHILD long execute(ChildSetup& child) {
@@ -117,9 +119,9 @@ SLIPWAY_IN_CHILD SpawnStep prepare_and_execute(ChildSetup& child, long& result) 
   if (child.group_procs >= 0 && (result = enter_group(child.group_procs)) < 0) return SpawnStep::session;
   // Cores can be taken away from the machine at any time; then it runs on those that are left.
   if (child.has_cores) call(SYS_sched_setaffinity, 0, sizeof child.cores, &child.cores);
-  if (child.memory_procs >= 0 && (result = enter_group(child.memory_procs)) < 0)
+  if (child.memory_tasks >= 0 && (result = enter_group(child.memory_tasks)) < 0)
     return SpawnStep::memory_group;
-  if (child.pids_procs >= 0 && (result = enter_group(child.pids_procs)) < 0) return SpawnStep::pids_group;
+  if (child.pids_tasks >= 0 && (result = enter_group(child.pids_tasks)) < 0) return SpawnStep::pids_group;
   if (child.user_pids > 0) {
     const rlimit pids{child.user_pids, child.user_pids};
     call(SYS_prlimit64, 0, RLIMIT_NPROC, &pids, nullptr);

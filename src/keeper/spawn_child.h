@@ -57,8 +57,8 @@ struct ChildSetup {
   std::size_t file_first = 0;   // tried before all others, where there is such
   int group = -1;               // folder of a v2 cgroup to start in, or -1
   int group_procs = -1;         // cgroup.procs of that group, where it cannot start in it
-  int memory_procs = -1;        // cgroup.procs of a v1 memory group, or -1
-  int pids_procs = -1;          // likewise for the number of processes
+  int memory_tasks = -1;        // `tasks` of a v1 memory group, or -1
+  int pids_tasks = -1;          // likewise for the number of processes
   std::uint64_t user_pids = 0;  // RLIMIT_NPROC; 0: as the keeper's
   bool allows_core = true;      // false: RLIMIT_CORE 0
   std::uint64_t tag = 0;        // see process_tree.h
