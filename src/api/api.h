@@ -259,6 +259,7 @@ class Api {
   std::shared_ptr<FileSource> source_of(const AttemptFiles& files, std::uint32_t rank, OwnFiles own);
   // A process by its rank or its name.
   static Result<std::uint32_t> rank_of(const AttemptFiles& files, const std::string& process);
+  void send_page(const Call& call, FilePage page);
   void send_file(const Call& call, const std::shared_ptr<FileSource>& source, const std::string& path,
                  std::uint32_t attempt);
   struct Tail {  // the last lines of a file

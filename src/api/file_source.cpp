@@ -88,8 +88,13 @@ class Here final : public FileSource {
   void read(const std::string& path, std::uint64_t offset, std::size_t length, Bytes done) override {
     auto fd = open_here(path);
     if (!fd) return done(fail(fd.error()));
-    std::string bytes(length, '\0');
-    const ssize_t got = ::pread(fd->get(), bytes.data(), length, static_cast<off_t>(offset));
+    struct stat status {};
+    if (::fstat(fd->get(), &status) != 0)
+      return done(fail(system_error("cannot read '" + path + "'", errno)));
+    const auto file_size = static_cast<std::uint64_t>(status.st_size);
+    // Followers of a log ask for a large piece and find a line: only what is there is made room for.
+    std::string bytes(offset < file_size ? std::min<std::uint64_t>(length, file_size - offset) : 0, '\0');
+    const ssize_t got = ::pread(fd->get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (got < 0) return done(fail(system_error("cannot read '" + path + "'", errno)));
     bytes.resize(static_cast<std::size_t>(got));
     // The folder of an attempt that has written nothing is handed to another one, by a rename: what was read

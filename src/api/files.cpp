@@ -68,6 +68,22 @@ Result<Api::AttemptFiles> Api::find_attempt_files(const Snapshot& live, ReadStor
   return files;
 }
 
+// A thousand files take milliseconds to write down, which everybody else would wait for on the network's
+// thread.
+void Api::send_page(const Call& call, FilePage page) {
+  const bool queued = disk_reads_.post([call, page = std::move(page)] {
+    std::vector<std::string> items;
+    items.reserve(page.items.size());
+    for (const FileItem& item : page.items)
+      items.push_back(wire::format_file(item.path, item.kind, item.size, item.modified_at));
+    call.loop().post([call, body = wire::format_list(items, page.next)]() mutable {
+      call.send(json(200, std::move(body)));
+    });
+  });
+  if (!queued)
+    call.send(problem({ErrorCode::unavailable, "too much waits for the disk", "try again shortly"}));
+}
+
 Result<std::uint32_t> Api::rank_of(const AttemptFiles& files, const std::string& process) {
   std::string names;
   for (std::uint32_t rank = 0; rank < files.members.size(); ++rank) {
@@ -216,13 +232,9 @@ void Api::add_file_routes() {
                 with_attempt_files(call, [this, call, limit = *limit](const AttemptFiles& files) {
                   auto source = source_of_all(files);
                   source->list(call.parameter("path").value_or(""), call.parameter("after").value_or(""),
-                               limit, [call, source](const Result<FilePage>& page) {
+                               limit, [this, call, source](Result<FilePage> page) {
                                  if (!page) return call.send(problem(page.error()));
-                                 std::vector<std::string> list;
-                                 for (const FileItem& item : page->items)
-                                   list.push_back(
-                                       wire::format_file(item.path, item.kind, item.size, item.modified_at));
-                                 call.send(json(200, wire::format_list(list, page->next)));
+                                 send_page(call, std::move(*page));
                                });
                 });
               });

@@ -3,12 +3,20 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 
 namespace slipway::api {
 namespace {
 
 constexpr int niceness = 10;
+constexpr std::size_t queue_max = 1'000;
+
+// Niceness holds between the threads of one process only: a reader and a node's agent are equals to the
+// kernel. So that pages which are asked for without end do not delay every start, half of the cores are left
+// alone.
+unsigned thread_count() { return std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U); }
 
 void run_read(control::ReadStore& store, const ReadPool::Work& work, const ReadPool::Failed& failed) {
   if (auto begun = store.begin(); !begun) return failed(begun.error());
@@ -18,8 +26,8 @@ void run_read(control::ReadStore& store, const ReadPool::Work& work, const ReadP
 
 }  // namespace
 
-ReadPool::ReadPool(Open open, const Limits& limits) : open_(std::move(open)), queue_max_(limits.queue_max) {
-  for (std::size_t i = 0; i < limits.threads; ++i)
+ReadPool::ReadPool(Open open) : open_(std::move(open)) {
+  for (unsigned i = 0; i < thread_count(); ++i)
     threads_.emplace_back([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -31,7 +39,7 @@ ReadPool::~ReadPool() {
 void ReadPool::post(Work work, Failed failed) {
   {
     std::unique_lock lock(mutex_);
-    if (queue_.size() >= queue_max_) {
+    if (queue_.size() >= queue_max) {
       lock.unlock();
       return failed(
           {ErrorCode::unavailable,

@@ -2,7 +2,7 @@
 // The threads that answer HTTP reads, each with a connection of its own that cannot write. Neither the
 // control thread nor the network's waits for a page, and both are preferred to these when cores are scarce.
 //
-// Bounded: a read that finds `queue_max` others waiting is refused.
+// Bounded: a read that finds 1,000 others waiting is refused.
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -18,17 +18,12 @@ namespace slipway::api {
 
 class ReadPool {
  public:
-  struct Limits {
-    std::size_t threads = 2;
-    std::size_t queue_max = 1'000;
-  };
   using Open = std::function<Result<std::shared_ptr<control::ReadStore>>()>;
   using Work = std::function<void(control::ReadStore&)>;
   using Failed = std::function<void(const Error&)>;
 
-  explicit ReadPool(Open open,
-                    const Limits& limits = {2, 1'000});  // opened by each thread, when first needed
-  ~ReadPool();                                           // what is queued is dropped; what runs is finished
+  explicit ReadPool(Open open);  // opened by each thread, when first needed
+  ~ReadPool();                   // what is queued is dropped; what runs is finished
 
   // Everything `work` reads is of one saved turn. `failed` is called instead, on any thread, when too much
   // waits or the store cannot be read. Thread-safe.
@@ -43,7 +38,6 @@ class ReadPool {
   std::optional<Read> take(const std::stop_token& stop);
 
   Open open_;
-  std::size_t queue_max_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::deque<Read> queue_;  // guarded by mutex_
