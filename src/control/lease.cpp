@@ -18,7 +18,7 @@ TimePoint received_until(const Turn& turn) {
 Duration pool_lease(const Turn& turn, const Node& node) { return turn.state.pool_of(node).record.lease; }
 
 Duration heartbeat_within(const Turn& turn, Duration lease) {
-  return std::min(turn.settings.heartbeat_max, lease / 8);
+  return std::min(turn.settings.heartbeat_max, lease / 6);
 }
 
 // Four heartbeats: what is placed there would wait.

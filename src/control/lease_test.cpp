@@ -41,7 +41,7 @@ TEST(Lease, TaskStartsElsewhereOnlyAfterTheLeaseAndItsMargin) {
 
 TEST(Lease, NodeThatMissesHeartbeatsGetsNoNewWorkUntilItReportsAgain) {
   Leased bench;
-  bench.pass_without_heartbeats(3s);
+  bench.pass_without_heartbeats(4s);
   EXPECT_FALSE(is_usable(bench.state, bench.node("n1")));
   bench.pass(100ms);
   EXPECT_TRUE(is_usable(bench.state, bench.node("n1")));
@@ -135,7 +135,7 @@ TEST(Lease, AShorterLeaseReachesTheNodesThatAreConnected) {
   ASSERT_FALSE(joined.outputs.messages.empty());
   const auto* welcome = std::get_if<Welcome>(&joined.outputs.messages.front().second);
   ASSERT_NE(welcome, nullptr);
-  EXPECT_EQ(welcome->heartbeat, 62'500us);
+  EXPECT_EQ(welcome->heartbeat, 83'333us);
 
   request.lease = 10s;
   ASSERT_TRUE(resize_pool(bench.turn, bench.user, "lab", request));

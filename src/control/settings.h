@@ -21,7 +21,7 @@ struct Settings {
   Duration reserve_after = 1s;
   Duration retry_wait_first = 100ms;  // doubled with each retry, plus up to half of itself at random
   Duration retry_wait_max = 60s;
-  Duration heartbeat_max = 700ms;
+  Duration heartbeat_max = 1s;
   Duration reform_after = 2s;  // an elastic gang runs at least so long before it is made larger
   Duration refill_after = 1s;  // an evicted low-priority node is requested again
   // Autoscaling replaces a node whose start task failed: doubled with each failure in a row of its pool.
