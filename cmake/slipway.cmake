@@ -27,7 +27,8 @@ target_include_directories(slipway_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_compile_definitions(slipway_options INTERFACE
   SLIPWAY_VERSION="${PROJECT_VERSION}" SPDLOG_FMT_EXTERNAL)
 target_link_libraries(slipway_options INTERFACE Threads::Threads)
-target_link_options(slipway_options INTERFACE -Wl,--gc-sections)
+# Relocations of a position-independent program are pages that every agent and keeper would hold: packed, 20 kB instead of 650.
+target_link_options(slipway_options INTERFACE -Wl,--gc-sections -Wl,-z,pack-relative-relocs)
 if(SLIPWAY_SANITIZE)
   # What the sanitizers add makes g++ 12 take empty optionals for ones that are read.
   target_compile_options(slipway_options INTERFACE
