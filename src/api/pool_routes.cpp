@@ -13,23 +13,50 @@
 
 namespace slipway::api {
 
+namespace {
+
+// What a compatibility API files its pools under is its own: not shown, and kept whatever tags a client sets.
+PoolView without_reserved(PoolView view, const std::vector<ReservedTags>& reserved) {
+  view.pool.tags = own_tags(view.pool.tags, reserved);
+  return view;
+}
+
+std::vector<PoolView> without_reserved(std::vector<PoolView> views,
+                                       const std::vector<ReservedTags>& reserved) {
+  for (PoolView& view : views) view = without_reserved(std::move(view), reserved);
+  return views;
+}
+
+Result<PoolView> change_pool(control::Controller& controller, const control::Caller& caller,
+                             const std::string& name, PoolRequest request,
+                             const std::vector<ReservedTags>& reserved) {
+  if (request.tags)
+    if (const auto known = controller.pool(caller, name))
+      for (const auto& [tag, value] : known->pool.tags)
+        if (owner_of_tag(tag, reserved)) (*request.tags)[tag] = value;
+  return controller.resize_pool(caller, name, request);
+}
+
+}  // namespace
+
 void Api::add_pool_routes() {
   using control::Controller;
   using control::ReadStore;
   using control::Snapshot;
   router_.add("GET", "/v1/pools", {Object::pool, Verb::read}, [this](const Call& call) {
     const bool deleted = call.parameter("deleted") == "true";
-    answer_live(call, [call, deleted](const Snapshot& live, ReadStore& store) -> Result<net::Response> {
-      if (!deleted) return list_response(live.pools_of(call.caller.workspace));
+    answer_live(call, [this, call, deleted](const Snapshot& live, ReadStore& store) -> Result<net::Response> {
+      if (!deleted)
+        return list_response(without_reserved(live.pools_of(call.caller.workspace), reserved_tags_));
       auto pools = store.deleted_pools(call.caller.workspace);
       if (!pools) return fail(pools.error());
       std::vector<PoolView> views;
       for (PoolRecord& pool : *pools) views.push_back({std::move(pool), {}, {}, {}, true});
-      return list_response(views);
+      return list_response(without_reserved(std::move(views), reserved_tags_));
     });
   });
   router_.add("POST", "/v1/pools", {Object::pool, Verb::create}, [this](const Call& call) {
-    auto request = wire::parse_pool_request(call.request().body);
+    auto request = wire::parse_pool_request(call.request().body, reserved_tags_);
     if (!request) return call.send(problem(request.error()));
     seal_secrets(*options_.sealer, *request);
     change<PoolView>(
@@ -41,22 +68,24 @@ void Api::add_pool_routes() {
         });
   });
   router_.add("GET", "/v1/pools/{pool}", {Object::pool, Verb::read}, [this](const Call& call) {
-    answer_live(call, [call](const Snapshot& live, ReadStore&) {
-      return live.pool(call.caller.workspace, call.part("pool")).map([](const PoolView& view) {
-        return json(200, wire::format(view));
+    answer_live(call, [this, call](const Snapshot& live, ReadStore&) {
+      return live.pool(call.caller.workspace, call.part("pool")).map([this](const PoolView& view) {
+        return json(200, wire::format(without_reserved(view, reserved_tags_)));
       });
     });
   });
   router_.add("PATCH", "/v1/pools/{pool}", {Object::pool, Verb::update}, [this](const Call& call) {
-    auto request = wire::parse_pool_request(call.request().body);
+    auto request = wire::parse_pool_request(call.request().body, reserved_tags_);
     if (!request) return call.send(problem(request.error()));
     seal_secrets(*options_.sealer, *request);
     change<PoolView>(
         call,
-        [call, request = *request](Controller& c) {
-          return c.resize_pool(call.caller, call.part("pool"), request);
+        [this, call, request = *request](Controller& c) {
+          return change_pool(c, call.caller, call.part("pool"), request, reserved_tags_);
         },
-        [](const PoolView& view) { return json(200, wire::format(view)); });
+        [this](const PoolView& view) {
+          return json(200, wire::format(without_reserved(view, reserved_tags_)));
+        });
   });
   router_.add("DELETE", "/v1/pools/{pool}", {Object::pool, Verb::remove}, [this](const Call& call) {
     change<bool>(
@@ -70,7 +99,9 @@ void Api::add_pool_routes() {
   router_.add("POST", "/v1/pools/{pool}/resize/stop", {Object::pool, Verb::update}, [this](const Call& call) {
     change<PoolView>(
         call, [call](Controller& c) { return c.stop_resize(call.caller, call.part("pool")); },
-        [](const PoolView& view) { return json(200, wire::format(view)); });
+        [this](const PoolView& view) {
+          return json(200, wire::format(without_reserved(view, reserved_tags_)));
+        });
   });
   router_.add("POST", "/v1/pools/{pool}/autoscale/evaluate", {Object::pool, Verb::read},
               [this](const Call& call) {

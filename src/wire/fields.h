@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "domain/job.h"
 #include "wire/document.h"
 
 namespace slipway::wire {
@@ -25,6 +26,18 @@ void read_inside(FieldReader& outer, std::string_view key, Read read) {
                      outer.path().empty() ? std::string(key) : fmt::format("{}.{}", outer.path(), key));
   read(reader);
   if (auto finished = reader.finish(); !finished) outer.problem(finished.error());
+}
+
+// Tags that are `reserved` are refused: a service knows them, a client does not.
+inline Tags read_tags(FieldReader& reader, const std::vector<ReservedTags>& reserved) {
+  Tags tags;
+  for (auto& [name, value] : reader.text_map("tags")) {
+    if (const ReservedTags* owner = owner_of_tag(name, reserved))
+      reader.problem(*reader.value("tags"), fmt::format("the tag {} is reserved", name),
+                     fmt::format("tags that begin with '{}' belong to {}", owner->prefix, owner->owner));
+    tags[name] = value;
+  }
+  return tags;
 }
 
 }  // namespace slipway::wire

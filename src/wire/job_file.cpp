@@ -311,12 +311,7 @@ Result<JobFile> read_job(const Value& root, const std::string& document,
   spec.max_parallel_tasks = limit("max_parallel_tasks", JobLimits::tasks_max);
   spec.max_nodes = limit("max_nodes", JobLimits::nodes_max);
   for (auto& [key, text] : reader.text_map("environment")) spec.environment[key] = text;
-  for (auto& [key, text] : reader.text_map("tags")) {
-    if (const ReservedTags* owner = owner_of_tag(key, reserved))
-      reader.problem(*reader.value("tags"), fmt::format("the tag {} is reserved", key),
-                     fmt::format("tags that begin with '{}' belong to {}", owner->prefix, owner->owner));
-    spec.tags[key] = text;
-  }
+  spec.tags = read_tags(reader, reserved);
   file.source_folder = reader.text("source");
   if (!file.source_folder.empty()) {
     file.source_line = root.at("source").line;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "wire/fields.h"
 #include "wire/formula.h"
 #include "wire/json.h"
 #include "wire/mounts.h"
@@ -73,7 +74,7 @@ Autoscale read_autoscale(FieldReader& outer) {
   return autoscale;
 }
 
-Result<PoolRequest> parse_pool_request(std::string_view json) {
+Result<PoolRequest> parse_pool_request(std::string_view json, const std::vector<ReservedTags>& reserved) {
   auto root = parse_body(json);
   if (!root) return fail(root.error());
   FieldReader reader(*root, "the request", "");
@@ -115,10 +116,7 @@ Result<PoolRequest> parse_pool_request(std::string_view json) {
   if (reader.has("evictions")) request.evictions = read_evictions(reader);
   if (reader.has("autoscale")) request.autoscale = read_autoscale(reader);
   if (reader.has("policy")) request.policy = read_policy(reader);
-  if (reader.has("tags")) {
-    request.tags.emplace();
-    for (auto& [name, value] : reader.text_map("tags")) (*request.tags)[name] = value;
-  }
+  if (reader.has("tags")) request.tags = read_tags(reader, reserved);
   if (reader.has("mount_root")) request.mount_root = reader.text("mount_root");
   if (reader.has("mounts")) request.mounts = read_mounts(reader);
   if (request.mounts && !request.mounts->empty() && !request.mount_root)

@@ -33,7 +33,7 @@ std::string format_problem(int status, const Error& error);
 // An object of texts, numbers and booleans, for small answers; values are JSON already.
 std::string format_object(const std::vector<std::pair<std::string, std::string>>& fields);
 
-Result<PoolRequest> parse_pool_request(std::string_view json);
+Result<PoolRequest> parse_pool_request(std::string_view json, const std::vector<ReservedTags>& reserved = {});
 
 struct TokenRequest {
   std::string name;

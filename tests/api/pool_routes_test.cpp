@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "api/service.h"
+#include "wire/records.h"
 
 namespace slipway::test {
 namespace {
@@ -28,6 +29,33 @@ TEST(PoolRoutes, ReadsAndWrites) {
       {"gone", "GET", "/v1/pools/p", "", "viewer", 404},
   };
   for (const RouteRow& row : rows) check(service, row);
+}
+
+// What a compatibility API files its pools under is its own; see CompatApi::reserved_tags.
+TEST(PoolRoutes, ReservedTagsAreNeitherTakenNorShownNorLost) {
+  Service service;
+  const Answer refused = service.ask(
+      "POST", "/v1/pools", R"({"name":"p","nodes":0,"provisioner":"none","tags":{"batchai.cluster":"x"}})");
+  EXPECT_EQ(refused.status, 400) << refused.body;
+  EXPECT_EQ(refused.at("detail"), "the request: the tag batchai.cluster is reserved");
+  service.in_turn([](control::Controller& controller) {
+    PoolRequest request = wire::parse_pool_request(R"({"name":"p","nodes":0,"provisioner":"none"})").value();
+    request.tags = Tags{{"batchai.cluster", "x"}, {"team", "vision"}};
+    EXPECT_TRUE(controller.create_pool({"admin", "default", Role::admin}, request));
+  });
+  EXPECT_EQ(service.ask("PATCH", "/v1/pools/p", R"({"tags":{"batchai.cluster":"y"}})").status, 400);
+  const Answer changed = service.ask("PATCH", "/v1/pools/p", R"({"tags":{"team":"speech"}})");
+  EXPECT_EQ(changed.at("tags.team"), "speech") << changed.body;
+  for (const std::string& shown :
+       {changed.body, service.get("/v1/pools").body, service.get("/v1/pools/p").body})
+    EXPECT_EQ(shown.find("batchai."), std::string::npos) << shown;
+  service.in_turn([](control::Controller& controller) {
+    const auto pool = controller.pool({"admin", "default", Role::admin}, "p");
+    ASSERT_TRUE(pool);
+    EXPECT_EQ(pool->pool.tags, (Tags{{"batchai.cluster", "x"}, {"team", "speech"}}));
+  });
+  EXPECT_EQ(service.ask("DELETE", "/v1/pools/p", "").status, 204);
+  EXPECT_EQ(service.get("/v1/pools?deleted=true").body.find("batchai."), std::string::npos);
 }
 
 TEST(ServiceRoutes, ReadsAndWrites) {
