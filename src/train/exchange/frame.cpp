@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "train/state/crc32c.h"
+#include "base/crc32c.h"
 
 namespace slipway::train {
 namespace {

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/crc32c.h"
 #include "base/file.h"
 #include "train/data/bytes.h"
-#include "train/state/crc32c.h"
 
 namespace slipway::train {
 namespace {

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cmath>
 
+#include "base/crc32c.h"
 #include "base/sha256.h"
-#include "train/state/crc32c.h"
 #include "train/state/protobuf.h"
 
 namespace slipway::train {

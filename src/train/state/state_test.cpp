@@ -7,11 +7,11 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/crc32c.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "train/data/bytes.h"
 #include "train/state/checkpoint.h"
-#include "train/state/crc32c.h"
 #include "train/state/events.h"
 #include "train/state/writer.h"
 

@@ -1,11 +1,11 @@
-#include "train/state/crc32c.h"
+#include "base/crc32c.h"
 
 #include <nmmintrin.h>
 
 #include <array>
 #include <cstring>
 
-namespace slipway::train {
+namespace slipway {
 namespace {
 
 constexpr std::uint32_t polynomial = 0x82f63b78U;  // reflected
@@ -87,4 +87,4 @@ std::uint32_t crc32c(const void* data, std::size_t size, std::uint32_t before) {
   return ~crc_by_instruction(static_cast<const unsigned char*>(data), size, ~before);
 }
 
-}  // namespace slipway::train
+}  // namespace slipway
