@@ -287,6 +287,7 @@ class Service {
     auto run_as = RunAsRules::parse(options_.run_as);
     if (!run_as) return fail(run_as.error());
     settings.run_as = std::move(*run_as);
+    settings.retain = {options_.retain, options_.retain_in};
     control_ = std::make_unique<control::Loop>(*store_, settings, clock_, effects_);
     auto sealer = open_sealer(data_, options_);
     if (!sealer) return fail(sealer.error());

@@ -107,6 +107,10 @@ class Api {
   void add_job_routes();
   void add_job_read_routes();
   void submit(const Call& call, Result<JobSpec> spec);  // (job_routes.cpp)
+  void plan(const Call& call, JobSpec spec);
+  void add_rerun_routes();
+  void change_job(const Call& call, std::function<Result<JobRecord>(control::Controller&, JobId)> work);
+  void rerun(const Call& call, const Rerun& asked);
   void add_log_routes();
   void add_log_time_routes();
   void add_pool_routes();

@@ -65,6 +65,17 @@ void seal_secrets(const Sealer& sealer, JobSpec& spec) {
   for (TaskSpec& task : spec.tasks) seal_all(sealer, task.secrets);
 }
 
+void seal_changed_secrets(const Sealer& sealer, const JobSpec& before, JobSpec& spec) {
+  for (TaskSpec& task : spec.tasks)
+    for (auto& [name, value] : task.secrets) {
+      const bool is_known = std::any_of(before.tasks.begin(), before.tasks.end(), [&](const TaskSpec& known) {
+        const auto secret = known.secrets.find(name);
+        return known.name == task.name && secret != known.secrets.end() && secret->second == value;
+      });
+      if (!is_known) value = sealer.seal(value, name);
+    }
+}
+
 void seal_secrets(const Sealer& sealer, PoolRequest& request) {
   if (request.start_task) seal_all(sealer, request.start_task->secrets);
 }

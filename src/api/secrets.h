@@ -10,6 +10,8 @@ namespace slipway::api {
 
 void seal_secrets(const Sealer& sealer, JobSpec& spec);
 void seal_secrets(const Sealer& sealer, PoolRequest& request);
+// Those that differ from the ones of `before`, which are sealed: of a job that is submitted again.
+void seal_changed_secrets(const Sealer& sealer, const JobSpec& before, JobSpec& spec);
 bool has_secrets(const JobSpec& spec);
 // Leaves only their names.
 void hide_secrets(JobSpec& spec);

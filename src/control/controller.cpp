@@ -4,12 +4,14 @@
 
 #include "control/accounting.h"
 #include "control/attempts.h"
+#include "control/cancel.h"
 #include "control/evict.h"
 #include "control/invariants.h"
 #include "control/job_update.h"
 #include "control/lease.h"
 #include "control/placing.h"
 #include "control/quotas.h"
+#include "control/rerun.h"
 #include "control/restore.h"
 #include "control/secrets.h"
 #include "control/start_tasks.h"
@@ -27,12 +29,21 @@ Controller::Controller(Store& store, const Settings& settings, std::uint64_t see
       turn_{state_, effects_, settings_, specs_, random_, now} {}
 Controller::~Controller() = default;
 
+// Late by a tenth of what a job is kept at most.
+static Duration look_for_expired_every(const Retention& retain) {
+  Duration least = 600s;
+  if (retain.usual) least = std::min(least, *retain.usual);
+  for (const auto& [workspace, kept] : retain.workspaces) least = std::min(least, kept);
+  return std::max(Duration(1s), least / 10);
+}
+
 Result<std::unique_ptr<Controller>> Controller::load(Store& store, const Settings& settings,
                                                      std::uint64_t seed, TimePoint now) {
   auto loaded = store.load();
   if (!loaded) return fail(loaded.error());
   std::unique_ptr<Controller> controller(new Controller(store, settings, seed, now));
   restore(controller->turn_, std::move(*loaded));
+  controller->effects_.timers.push_back({now + look_for_expired_every(settings.retain), RetentionDue{}});
   controller->set_timers();
   return controller;
 }
@@ -71,6 +82,8 @@ void Controller::drop_ended_jobs() {
 
 Result<Outputs> Controller::finish_turn() {
   run_timers();
+  if (std::exchange(effects_.is_retention_due, false)) remove_expired();
+  stop_failed_arrays(turn_);
   settle_unstarted(turn_);
   place_ready(turn_);
   settle_pools(turn_);
@@ -199,8 +212,13 @@ Result<std::optional<JobRecord>> Controller::ended_job(const Caller& caller, Job
 Result<JobRecord> Controller::update_job(const Caller& caller, JobId id, const JobChange& change) {
   const auto ended = ended_job(caller, id);
   if (!ended) return fail(ended.error());
-  if (*ended) return fail(no_change(**ended));
-  return on_update(turn_, caller, id, change);
+  // Also an ended job is pinned; a change of anything else is refused before.
+  const JobChange rest{change.priority, change.max_parallel_tasks, change.held, {}};
+  if (*ended && rest != JobChange{}) return fail(no_change(**ended));
+  if (rest != JobChange{})
+    if (auto changed = on_update(turn_, caller, id, rest); !changed || !change.pinned) return changed;
+  if (*ended) return on_pin(turn_, caller, **ended, *change.pinned);
+  return on_pin(turn_, caller, state_.jobs.at(id).record, *change.pinned);
 }
 
 Result<JobRecord> Controller::cancel(const Caller& caller, JobId id, const std::string& reason) {
@@ -208,6 +226,60 @@ Result<JobRecord> Controller::cancel(const Caller& caller, JobId id, const std::
   if (!ended) return fail(ended.error());
   if (*ended) return **ended;  // there is nothing to stop
   return on_cancel(turn_, caller, id, reason);
+}
+
+Result<JobRecord> Controller::cancel_task(const Caller& caller, JobId id, const std::string& task,
+                                          const std::string& reason) {
+  const auto ended = ended_job(caller, id);
+  if (!ended) return fail(ended.error());
+  if (*ended) return fail(no_change(**ended));
+  return on_cancel_task(turn_, caller, id, task, reason);
+}
+
+Result<JobRecord> Controller::rerun(const Caller& caller, JobId id, const Rerun& asked) {
+  const auto over = ended_job(caller, id);
+  if (!over) return fail(over.error());
+  Ended ended;
+  if (*over) {
+    auto job = store_.live_job(**over);
+    if (!job) return fail(job.error());
+    ended.job = std::move(*job);
+  }
+  auto tasks = store_.unsuccessful_tasks(id, Ended::tasks_max + 1);
+  if (!tasks) return fail(tasks.error());
+  ended.tasks = std::move(*tasks);
+  // What ended in this turn is not stored yet, and what was stored as ended may run again since.
+  std::erase_if(ended.tasks, [&](const TaskRecord& task) { return effects_.dirty_tasks.contains(task.ref); });
+  for (const auto& [ref, task] : effects_.dirty_tasks)
+    if (ref.job == id && is_terminal(task.state) && task.state != TaskState::succeeded)
+      ended.tasks.push_back(task);
+  return on_rerun(turn_, caller, id, asked, std::move(ended));
+}
+
+// Some at a time: what is deleted of each is on record, and its files and rows go in steps of their own.
+void Controller::remove_expired() {
+  constexpr std::uint32_t step = 50;
+  const auto expired = store_.expired_jobs(settings_.retain, turn_.now, step);
+  if (!expired) {
+    effects_.store_problem = expired.error();
+    return;
+  }
+  for (const JobRecord& job : *expired) {
+    const std::vector<JobId>& removed = effects_.changes.jobs_removed;
+    const auto changed = [&](const JobRecord& one) { return one.id == job.id; };  // pinned in this very turn
+    if (state_.jobs.contains(job.id) || std::count(removed.begin(), removed.end(), job.id) > 0 ||
+        std::any_of(effects_.changes.jobs.begin(), effects_.changes.jobs.end(), changed))
+      continue;
+    const Duration kept = job.retain ? *job.retain : settings_.retain.of(job.workspace).value_or(Duration(0));
+    delete_job(turn_, job,
+               fmt::format("{} ({}) was deleted: it had ended {} ago, and is kept {}", to_string(job.id),
+                           job.name, format_duration(turn_.now - *job.ended_at), format_duration(kept)));
+    if (auto counted = count_disk({{{job.workspace, job.submitted_by}, to_string(job.id), 0}}); !counted)
+      effects_.store_problem = counted.error();
+  }
+  effects_.timers.push_back(
+      {turn_.now + (expired->size() == step ? Duration(100ms) : look_for_expired_every(settings_.retain)),
+       RetentionDue{}});
 }
 
 Result<void> Controller::remove_job(const Caller& caller, JobId id) {

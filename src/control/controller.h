@@ -89,6 +89,9 @@ class Controller {
   Result<Submitted> submit(const Caller& caller, JobSpec spec, const std::string& idempotency_key);
   Result<JobRecord> update_job(const Caller& caller, JobId id, const JobChange& change);
   Result<JobRecord> cancel(const Caller& caller, JobId id, const std::string& reason);
+  Result<JobRecord> cancel_task(const Caller& caller, JobId id, const std::string& task,
+                                const std::string& reason);
+  Result<JobRecord> rerun(const Caller& caller, JobId id, const Rerun& asked);
   Result<void> remove_job(const Caller& caller, JobId id);
   // By id, or the newest of a name.
   Result<JobRecord> find_job(const Caller& caller, const std::string& id_or_name);
@@ -173,6 +176,7 @@ class Controller {
   void set_timers();
   void run_timers();
   void drop_ended_jobs();
+  void remove_expired();
 
   Store& store_;
   Settings settings_;

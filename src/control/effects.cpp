@@ -14,12 +14,12 @@ Changes take_changes(const State& state, Effects& effects) {
   for (const auto& [id, index] : effects.dirty_groups) {
     const Group& group = state.jobs.at(id).groups[index];
     const Counts& c = group.counts;
-    changes.groups.push_back(
-        {id,
-         index,
-         group.next,
-         group.rest,
-         {c.waiting, c.queued, c.active, c.succeeded, c.failed, c.cancelled, c.skipped}});
+    changes.groups.push_back({id,
+                              index,
+                              group.next,
+                              group.rest,
+                              {c.waiting, c.queued, c.active, c.succeeded, c.failed, c.cancelled, c.skipped},
+                              group.rest_reason});
   }
   for (auto& [ref, record] : effects.dirty_tasks) changes.tasks.push_back(std::move(record));
   for (auto& [key, record] : effects.dirty_attempts) changes.attempts.push_back(std::move(record));

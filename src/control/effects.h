@@ -31,14 +31,16 @@ struct Effects {
   std::vector<Timer> timers;  // to set
 
   // To look at before the turn ends.
-  std::set<NodeId> maybe_empty;             // leaving, and something of them ended
-  std::set<std::string> unsettled;          // pools to look at, as something changed
-  std::set<std::string> wanting_capacity;   // pools whose nodes wait for free capacity of this machine
-  std::vector<AttemptKey> unstarted;        // stopped before anything of them was started
-  std::vector<JobId> ended_jobs;            // to drop from the state once they are saved
-  std::map<Named, JobId> idempotency_keys;  // of this turn's jobs
-  std::optional<Error> store_problem;       // a read failed: the turn must not be saved
-  std::optional<std::uint64_t> turn_lost;   // a node knows of it, and the store does not have it
+  std::set<NodeId> maybe_empty;            // leaving, and something of them ended
+  std::set<std::string> unsettled;         // pools to look at, as something changed
+  std::set<std::string> wanting_capacity;  // pools whose nodes wait for free capacity of this machine
+  std::set<std::pair<JobId, std::uint32_t>> failed_arrays;  // groups of which more failed than may
+  std::vector<AttemptKey> unstarted;                        // stopped before anything of them was started
+  std::vector<JobId> ended_jobs;                            // to drop from the state once they are saved
+  std::map<Named, JobId> idempotency_keys;                  // of this turn's jobs
+  bool is_retention_due = false;           // jobs that are not kept any longer are to be looked for
+  std::optional<Error> store_problem;      // a read failed: the turn must not be saved
+  std::optional<std::uint64_t> turn_lost;  // a node knows of it, and the store does not have it
 
   void touch(const Job& job) { dirty_jobs.insert(job.record.id); }
   void touch(const Job& job, std::uint32_t group);

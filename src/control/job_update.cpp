@@ -47,6 +47,25 @@ std::string describe(const JobChange& change) {
 
 }  // namespace
 
+Result<JobRecord> on_pin(Turn& turn, const Caller& caller, JobRecord job, bool pinned) {
+  if (auto may = permit(caller, {Object::job, Verb::update}, to_string(job.id), job.submitted_by); !may)
+    return fail(may.error());
+  if (job.is_pinned == pinned) return job;
+  job.is_pinned = pinned;
+  record_event_in(
+      turn, job.workspace, pinned ? "job.pinned" : "job.unpinned",
+      fmt::format("{} {} {} ({})", caller.name, pinned ? "pinned" : "unpinned", to_string(job.id), job.name),
+      {}, job.pool);
+  turn.effects.changes.events.back().job = job.id;
+  if (const auto live = turn.state.jobs.find(job.id); live != turn.state.jobs.end()) {
+    live->second.record.is_pinned = pinned;
+    turn.effects.touch(live->second);
+    return live->second.record;
+  }
+  turn.effects.changes.jobs.push_back(job);
+  return job;
+}
+
 Error no_change(const JobRecord& job) {
   return {ErrorCode::conflict,
           fmt::format("{} is {}: it is not changed any more", to_string(job.id), to_string(job.state)),

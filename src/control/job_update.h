@@ -9,5 +9,7 @@ namespace slipway::control {
 
 Error no_change(const JobRecord& job);  // it has ended, or soon will
 Result<JobRecord> on_update(Turn& turn, const Caller& caller, JobId id, const JobChange& change);
+// Also of a job that has ended: one that is pinned is deleted by no rule.
+Result<JobRecord> on_pin(Turn& turn, const Caller& caller, JobRecord job, bool pinned);
 
 }  // namespace slipway::control

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "control/dependencies.h"
 #include "control/quotas.h"
 #include "control/start_tasks.h"
+#include "control/submit_checks.h"
 
 namespace slipway::control {
 namespace {
@@ -96,13 +98,13 @@ LiveTask copy_rest(const Job& job, const Group& group) {
 // One pass over the dependencies for all the tasks that are shown: a job may have as many as it has tasks.
 void add_dependencies(const Job& job, const std::map<std::uint32_t, std::size_t>& shown, ExplainedJob& copy) {
   if (shown.empty()) return;
-  for (const auto& [from, to] : job.edges) {
+  for (const auto& [from, to, needs] : job.edges) {
     const auto found = shown.find(to);
     const Group& group = job.groups[from];
-    if (found == shown.end() || group.counts.succeeded == group.tasks) continue;
+    if (found == shown.end() || is_met(needs, group.counts) == Met::yes) continue;
     LiveTask& task = copy.tasks[found->second];
     if (task.dependencies.size() < ExplainedJob::dependencies_max)
-      task.dependencies.push_back({group.name, group.is_array, group.tasks, group.counts});
+      task.dependencies.push_back({group.name, group.is_array, group.tasks, group.counts, needs});
     else
       ++task.dependencies_more;
   }
@@ -126,9 +128,39 @@ void copy_tasks(const Job& job, ExplainedJob& copy) {
 
 }  // namespace
 
+static CheckedDraft check_draft(const Turn& turn, const Draft& draft) {
+  CheckedDraft checked{{}, draft.spec, draft.caller.name, JobId{turn.state.job_last + 1}, {}};
+  const auto name = check_submit(turn, draft.caller, checked.spec);
+  if (!name) {
+    checked.problem = name.error();
+  } else if (!name->empty()) {
+    const Pool& pool = turn.state.pools.at(draft.caller.workspace + "/" + *name);
+    checked.reserve_after = pool.record.policy.reserve_after.value_or(turn.settings.reserve_after);
+    if (auto can = check_on_pool(turn, draft.caller, pool, checked.spec); !can) checked.problem = can.error();
+  }
+  return checked;
+}
+
+static void copy_free(const Pool& pool, LivePool& copy) {
+  auto node = copy.nodes.begin();
+  for (const NodeId id : pool.members) {  // in the order in which they were copied
+    if (const sched::NodeCapacity* known = pool.capacity.nodes().find(id))
+      node->free = LiveNode::Free{id, *known, pool.capacity.ends(id)};
+    ++node;
+  }
+}
+
 LiveView copy_live(const Turn& turn, const LiveQuery& query) {
   const State& state = turn.state;
-  LiveView view{turn.now, state.stopping, turn.settings.sample_every, {}, {}};
+  LiveView view{turn.now, state.stopping, turn.settings.sample_every, {}, {}, {}};
+  if (query.draft) {
+    view.draft = check_draft(turn, *query.draft);
+    if (view.draft->problem || view.draft->spec.pool.empty()) return view;
+    const Pool& pool = state.pools.at(query.draft->caller.workspace + "/" + view.draft->spec.pool);
+    view.pools.push_back(copy_pool(state, pool));
+    copy_free(pool, view.pools.front());
+    return view;
+  }
   if (query.job) {
     if (const auto job = state.jobs.find(*query.job); job != state.jobs.end()) {
       view.job = ExplainedJob{job->second.record, job->second.priority_key, job->second.usage, {}};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,12 +16,19 @@
 
 namespace slipway::control {
 
+// A job that somebody would submit: to be planned, not to be run.
+struct Draft {
+  Caller caller;
+  JobSpec spec;
+};
+
 struct LiveQuery {
   std::optional<JobId> job{};  // with what its tasks do and its pool; absent: pools of the workspace
   std::string workspace{};
-  std::string pool{};         // empty: all of them
-  bool only_job = false;      // its record and what it has used
-  bool only_samples = false;  // of the pools: what a formula or a scenario sees
+  std::string pool{};                    // empty: all of them
+  bool only_job = false;                 // its record and what it has used
+  bool only_samples = false;             // of the pools: what a formula or a scenario sees
+  std::shared_ptr<const Draft> draft{};  // with its pool and what is free there
 };
 
 struct LiveNode {
@@ -38,6 +46,12 @@ struct LiveNode {
   bool reserved = false;
   std::size_t attempts = 0;
   std::vector<Attempt> first_attempts;  // up to attempts_shown_max
+  struct Free {                         // as plans see it
+    NodeId id;
+    sched::NodeCapacity capacity;
+    std::vector<sched::KnownEnd> ends;
+  };
+  std::optional<Free> free{};  // of a draft's pool, where the node is open to plans
 };
 
 struct LivePool {
@@ -55,11 +69,12 @@ struct LivePool {
 
 struct LiveTask {  // or those of an array that were never placed: sweep[3-19]
   enum class Doing : std::uint8_t { running, stopping, starting, backing_off, queued, depending };
-  struct Dependency {  // that has not succeeded
+  struct Dependency {  // that has not come
     std::string name;
     bool is_array = false;
     std::uint32_t tasks = 1;
     Counts counts;
+    Needs needs = Needs::success;
   };
 
   std::string name;
@@ -85,12 +100,21 @@ struct ExplainedJob {
   std::vector<LiveTask> tasks;  // that have not ended; the first tasks_max
 };
 
+struct CheckedDraft {
+  std::optional<Error> problem;  // so it would be refused
+  JobSpec spec;                  // with its pool; without one, there is none yet and one would be made
+  std::string user;
+  JobId job;  // the number that it would get
+  Duration reserve_after{};
+};
+
 struct LiveView {
   TimePoint now{};
   bool stopping = false;
   Duration sample_every{};
   std::vector<LivePool> pools;      // by name
   std::optional<ExplainedJob> job;  // absent: it has ended
+  std::optional<CheckedDraft> draft{};
 };
 
 LiveView copy_live(const Turn& turn, const LiveQuery& query);

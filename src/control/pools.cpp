@@ -6,6 +6,7 @@
 
 #include "control/accounting.h"
 #include "control/attempts.h"
+#include "control/cancel.h"
 #include "control/gpus.h"
 #include "control/jobs.h"
 #include "control/lease.h"

@@ -174,6 +174,17 @@ Result<void> check_quotas(const State& state, const Caller& caller, const Pool& 
   return {};
 }
 
+Result<void> check_more_tasks(const State& state, const QuotaKey& user, std::uint64_t jobs,
+                              std::uint64_t tasks) {
+  if (!has_quotas(state, user.workspace)) return {};
+  for (const QuotaKey& key : {user, QuotaKey{user.workspace, {}}}) {
+    if (jobs > 0)
+      if (auto may = check_one(state, key, QuotaKind::jobs, jobs, true); !may) return may;
+    if (auto may = check_one(state, key, QuotaKind::tasks, tasks, true); !may) return may;
+  }
+  return {};
+}
+
 // ── disk ──
 
 Error describe_full_disk(const QuotaKey& key, std::uint64_t max, std::uint64_t used) {

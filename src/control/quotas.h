@@ -20,6 +20,9 @@ std::optional<std::uint64_t> quota_limit(const State& state, const QuotaKey& key
 
 // Whether the quotas let the job in, and could ever let each of its tasks start.
 Result<void> check_quotas(const State& state, const Caller& caller, const Pool& pool, const JobSpec& spec);
+// Whether they let in so many more jobs and tasks of its user.
+Result<void> check_more_tasks(const State& state, const QuotaKey& user, std::uint64_t jobs,
+                              std::uint64_t tasks);
 // What is exceeded, by what, and who can raise it.
 Error describe_quota(const QuotaKey& key, QuotaKind kind, std::uint64_t max, std::uint64_t used,
                      std::uint64_t more);

@@ -6,6 +6,7 @@
 #include "control/accounting.h"
 #include "control/attempts.h"
 #include "control/catalog.h"
+#include "control/dependencies.h"
 #include "control/elastic.h"
 #include "control/gpus.h"
 #include "control/jobs.h"
@@ -23,7 +24,6 @@
 
 namespace slipway::control {
 
-static void restore_job(Turn& turn, LiveJob live);
 static void restore_task(Turn& turn, Job& job, const TaskRecord& record, const AttemptRecord* attempt);
 
 // Why an attempt is being stopped was saved with the first order to stop.
@@ -118,24 +118,31 @@ void restore(Turn& turn, Loaded loaded) {
   turn.effects.outputs.local_nodes_changed = true;
 }
 
-static void restore_job(Turn& turn, LiveJob live) {
-  Job& job = turn.state.jobs[live.job.id] = make_job(live.job, live.tasks);
+Job outline(const LiveJob& live) {
+  Job job = make_job(live.job, live.tasks);
+  job.record.counts = live.job.counts;
+  for (const GroupRecord& record : live.groups) {
+    Group& group = job.groups[record.group];
+    group.next = record.next;
+    group.rest = record.rest;
+    group.rest_reason = record.rest_reason;
+    const TaskCounts& c = record.counts;
+    const auto small = [](std::uint64_t n) { return static_cast<std::uint32_t>(n); };
+    group.counts = {small(c.waiting), small(c.queued),    small(c.active), small(c.succeeded),
+                    small(c.failed),  small(c.cancelled), small(c.skipped)};
+    group.is_settled = is_over(group.counts);
+  }
+  return job;
+}
+
+void restore_job(Turn& turn, LiveJob live) {
+  Job& job = turn.state.jobs[live.job.id] = outline(live);
   admit(turn, job);
   job.usage = live.usage;
   // Saved as the pool's is, or the next restart would count what is in progress now for the job alone.
   if (job.usage.is_going_on()) turn.effects.usage_jobs.insert(live.job.id);
   job.usage.stop_all(turn.now);
   job.cancelling = job.record.state == JobState::stopping;
-  job.record.counts = live.job.counts;
-  for (const GroupRecord& record : live.groups) {
-    Group& group = job.groups[record.group];
-    group.next = record.next;
-    group.rest = record.rest;
-    const TaskCounts& c = record.counts;
-    const auto small = [](std::uint64_t n) { return static_cast<std::uint32_t>(n); };
-    group.counts = {small(c.waiting), small(c.queued),    small(c.active), small(c.succeeded),
-                    small(c.failed),  small(c.cancelled), small(c.skipped)};
-  }
   count_jobs(turn.state, job, Count::add);
   count_tasks(turn.state, job, Count::add,
               job.record.counts.waiting + job.record.counts.queued + job.record.counts.active);
@@ -146,8 +153,8 @@ static void restore_job(Turn& turn, LiveJob live) {
     restore_task(turn, job, record, found == attempts.end() ? nullptr : found->second);
   }
   // Which dependencies are still open follows from the counts.
-  for (const auto& [from, to] : job.edges)
-    if (job.groups[from].counts.succeeded == job.groups[from].tasks) --job.groups[to].waits_for;
+  for (const Edge& edge : job.edges)
+    if (is_met(edge.needs, job.groups[edge.from].counts) == Met::yes) --job.groups[edge.to].waits_for;
   for (std::uint32_t g = 0; g < job.groups.size(); ++g) {
     Group& group = job.groups[g];
     if (group.rest == TaskState::queued && group.next < group.tasks) {

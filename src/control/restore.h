@@ -12,5 +12,8 @@
 namespace slipway::control {
 
 void restore(Turn& turn, Loaded loaded);
+void restore_job(Turn& turn, LiveJob live);
+// Its groups and how far they are, without what lives of it.
+Job outline(const LiveJob& live);
 
 }  // namespace slipway::control

@@ -1,6 +1,8 @@
 #pragma once
 // What the control plane is configured with, and who calls it.
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,16 @@ struct Machine {  // the one the service runs on
   std::function<std::vector<std::string>()> engines;  // what it can run containers with; none: not checked
 };
 
+// How long jobs are kept after their end; absent: for ever. A job may say it for itself.
+struct Retention {
+  std::optional<Duration> usual{};
+  std::map<std::string, Duration> workspaces{};  // in these otherwise
+  std::optional<Duration> of(const std::string& workspace) const {
+    const auto own = workspaces.find(workspace);
+    return own == workspaces.end() ? usual : std::optional(own->second);
+  }
+};
+
 struct Settings {
   Machine machine;
   Duration reserve_after = 1s;
@@ -29,6 +41,7 @@ struct Settings {
   Duration replace_after_max = 300s;
   Duration sample_every = 5s;  // of each pool, for formulas; 0: never
   RunAsRules run_as{};         // the users of the machine that jobs run as
+  Retention retain{};
 };
 
 struct Caller {

@@ -7,6 +7,18 @@ std::string name_of(const Job& job, const TaskRef& ref) {
   return task_name(group.name, group.is_array ? std::optional(ref.index) : std::nullopt);
 }
 
+std::optional<NamedTask> find_named(const Job& job, const std::string& name) {
+  const TaskName wanted = parse_task_name(name);
+  for (std::uint32_t g = 0; g < job.groups.size(); ++g) {
+    const Group& group = job.groups[g];
+    if (group.name != wanted.group) continue;
+    if (!group.is_array) return wanted.index ? std::nullopt : std::optional(NamedTask{g, 0});
+    if (wanted.index && *wanted.index >= group.tasks) return std::nullopt;
+    return NamedTask{g, wanted.index};
+  }
+  return std::nullopt;
+}
+
 std::uint64_t tasks_ready(const Job& job, const Shape& shape) {
   std::uint64_t tasks = shape.again.size();
   for (const std::uint32_t group : shape.groups) tasks += job.groups[group].tasks - job.groups[group].next;

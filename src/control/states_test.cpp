@@ -40,22 +40,24 @@ TEST(AttemptState, EveryPhaseWithEveryEvent) {
 TEST(TaskState, EveryStateWithEveryEvent) {
   using enum TaskState;
   using Row = std::vector<std::optional<TaskState>>;
-  const Row active{no, no, no, no, stopping, queued, succeeded, failed, cancelled};
+  const Row active{no, no, no, no, stopping, queued, succeeded, failed, cancelled, no};
   const Row never(std::variant_size_v<TaskEvent>);
-  Row starting_row = active, stopping_row = active;
+  Row starting_row = active, stopping_row = active, again = never;
+  again[9] = waiting;
   starting_row[3] = running;
   stopping_row[4] = no;
   const std::map<TaskState, Row> expected{
-      // DependenciesMet, DependencyFailed, Placed, Started, Stopping, Requeued, Succeeded, Failed, Cancelled
-      {waiting, {queued, skipped, no, no, no, no, no, no, cancelled}},
-      {queued, {no, no, starting, no, no, no, no, no, cancelled}},
+      // DependenciesMet, DependencyFailed, Placed, Started, Stopping, Requeued, Succeeded, Failed, Cancelled,
+      // Reopened
+      {waiting, {queued, skipped, no, no, no, no, no, no, cancelled, no}},
+      {queued, {no, no, starting, no, no, no, no, no, cancelled, no}},
       {starting, starting_row},
       {running, active},
       {stopping, stopping_row},
       {succeeded, never},
-      {failed, never},
-      {cancelled, never},
-      {skipped, never}};
+      {failed, again},
+      {cancelled, again},
+      {skipped, again}};
   for (const auto& [state, results] : expected)
     EXPECT_EQ(row<TaskEvent>(state), results) << slipway::to_string(state);
 }

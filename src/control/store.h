@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "control/read_store.h"
+#include "control/settings.h"
 #include "control/turn_history.h"
 #include "domain/protocol.h"
 #include "domain/quota.h"
@@ -136,6 +137,16 @@ class Store {
   virtual void note_loss(std::uint64_t /*turn*/) {}
   // Deletes a bounded part of what removed jobs left; false: there was nothing. Between two turns.
   [[nodiscard]] virtual Result<bool> remove_some() { return false; }
+
+  // As load() gives it, of a job that may have ended.
+  virtual Result<LiveJob> live_job(const JobRecord& job) = 0;
+  // Tasks with a record of their own that failed, were cancelled or skipped, in order; at most `limit`.
+  virtual Result<std::vector<TaskRecord>> unsuccessful_tasks(JobId job, std::uint32_t limit) = 0;
+
+  // Jobs that have ended and are kept no longer, some of each workspace, those first that ended first. At
+  // most `limit`; none of them is pinned.
+  virtual Result<std::vector<JobRecord>> expired_jobs(const Retention& retain, TimePoint now,
+                                                      std::uint32_t limit) = 0;
 
   // Things that have ended, or are too large to keep in memory, looked up within a turn.
   virtual Result<TaskSpec> task_spec(JobId job, std::uint32_t group) = 0;

@@ -5,6 +5,7 @@
 
 #include "control/accounting.h"
 #include "control/attempts.h"
+#include "control/dependencies.h"
 #include "control/jobs.h"
 #include "control/task_state.h"
 
@@ -73,7 +74,8 @@ static void retry_interrupted(Turn& turn, Job& job, Task& task, const AttemptRec
     turn.effects.store_problem = spec.error();
     return;
   }
-  const std::uint32_t interruptions = task.record.attempts - task.record.retries_used;
+  const std::uint32_t interruptions =
+      task.record.attempts - task.record.attempts_before - task.record.retries_used;
   // Nodes that fail to start things and stores that cannot be reached take some time to recover; lost nodes
   // are simply gone.
   Duration wait{0};
@@ -120,9 +122,13 @@ void end_task(Turn& turn, Job& job, Task& task, TaskState state, std::string rea
     record_event(turn, "task.failed", &job, task.record.name, std::nullopt,
                  fmt::format("{} failed: {}", task.record.name, task.record.reason));
   }
+  if (state == TaskState::failed && group.failures_max && group.counts.failed > *group.failures_max)
+    turn.effects.failed_arrays.emplace(ref.job, ref.group);
+  const std::string cause = fmt::format("{} {}", task.record.name,
+                                        state == TaskState::cancelled ? "was cancelled" : to_string(state));
   group.live->erase(ref.index);  // from here on the store alone remembers it
   if (group.live->empty()) group.live.reset();
-  settle_dependents(turn, job, ref.group);
+  settle_dependents(turn, job, ref.group, cause);
   finish_job_if_done(turn, job);
 }
 

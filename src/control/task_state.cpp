@@ -11,18 +11,18 @@ using enum TaskState;
 constexpr std::nullopt_t no = std::nullopt;
 
 // By state, then by event in the order of TaskEvent. Only tasks that wait are skipped; only tasks with an
-// attempt succeed or fail.
+// attempt succeed or fail; what succeeded stays so.
 constexpr std::optional<TaskState> table[][std::variant_size_v<TaskEvent>] = {
-    //          Met  DepFailed  Placed  Started  Stopping  Requeued  Succeeded  Failed  Cancelled
-    /* waiting */ {queued, skipped, no, no, no, no, no, no, cancelled},
-    /* queued */ {no, no, starting, no, no, no, no, no, cancelled},
-    /* starting */ {no, no, no, running, stopping, queued, succeeded, failed, cancelled},
-    /* running */ {no, no, no, no, stopping, queued, succeeded, failed, cancelled},
-    /* stopping */ {no, no, no, no, no, queued, succeeded, failed, cancelled},
-    /* succeeded */ {no, no, no, no, no, no, no, no, no},
-    /* failed */ {no, no, no, no, no, no, no, no, no},
-    /* cancelled */ {no, no, no, no, no, no, no, no, no},
-    /* skipped */ {no, no, no, no, no, no, no, no, no},
+    //          Met  DepFailed  Placed  Started  Stopping  Requeued  Succeeded  Failed  Cancelled  Reopened
+    /* waiting */ {queued, skipped, no, no, no, no, no, no, cancelled, no},
+    /* queued */ {no, no, starting, no, no, no, no, no, cancelled, no},
+    /* starting */ {no, no, no, running, stopping, queued, succeeded, failed, cancelled, no},
+    /* running */ {no, no, no, no, stopping, queued, succeeded, failed, cancelled, no},
+    /* stopping */ {no, no, no, no, no, queued, succeeded, failed, cancelled, no},
+    /* succeeded */ {no, no, no, no, no, no, no, no, no, no},
+    /* failed */ {no, no, no, no, no, no, no, no, no, waiting},
+    /* cancelled */ {no, no, no, no, no, no, no, no, no, waiting},
+    /* skipped */ {no, no, no, no, no, no, no, no, no, waiting},
 };
 static_assert(std::size(table) == static_cast<std::size_t>(skipped) + 1);
 

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "control/attempts.h"
+#include "control/cancel.h"
 #include "control/invariants.h"
 #include "control/jobs.h"
 #include "control/lease.h"
 #include "control/nodes.h"
 #include "control/placing.h"
 #include "control/pools.h"
+#include "control/rerun.h"
 #include "control/timers.h"
 #include "control/turn.h"
 
@@ -106,15 +108,18 @@ struct Bench {
   // The rest of the turn, as the controller runs it: what it would have saved and sent.
   Effects finish() {
     run_timers();
+    stop_failed_arrays(turn);
     settle_unstarted(turn);
     place_ready(turn);
     settle_pools(turn);
     run_timers();
     EXPECT_FALSE(effects.store_problem);
     EXPECT_EQ(broken_invariant(turn), "");
+    for (const auto& [ref, record] : effects.dirty_tasks) task_records[ref] = record;
     for (const JobId id : effects.ended_jobs) {
       state.pool_of(state.jobs.at(id)).sharing.forget(id);
-      ended_jobs.emplace(id, state.jobs.at(id).record);
+      stored.insert_or_assign(id, store(state.jobs.at(id)));
+      ended_jobs.insert_or_assign(id, state.jobs.at(id).record);
       state.jobs.erase(id);
     }
     return std::exchange(effects, {});
@@ -132,7 +137,34 @@ struct Bench {
   }
   std::map<JobId, JobRecord> ended_jobs;
 
+  // ── what a store would have ──
+
+  std::map<TaskRef, TaskRecord> task_records;  // that were placed
+  std::map<JobId, LiveJob> stored;             // that have ended
+  Result<JobRecord> rerun(JobId id, const Rerun& asked = {}) {
+    Ended ended;
+    if (!state.jobs.contains(id)) ended.job = stored.at(id);
+    for (const auto& [ref, record] : task_records)
+      if (ref.job == id && is_terminal(record.state) && record.state != TaskState::succeeded)
+        ended.tasks.push_back(record);
+    return on_rerun(turn, user, id, asked, std::move(ended));
+  }
+
  private:
+  LiveJob store(const Job& job) {
+    LiveJob live{job.record, submitted.at(job.record.id).tasks, {}, {}, {}, job.usage};
+    for (std::uint32_t g = 0; g < job.groups.size(); ++g) {
+      const Group& group = job.groups[g];
+      const Counts& c = group.counts;
+      live.groups.push_back({job.record.id,
+                             g,
+                             group.next,
+                             group.rest,
+                             {c.waiting, c.queued, c.active, c.succeeded, c.failed, c.cancelled, c.skipped},
+                             group.rest_reason});
+    }
+    return live;
+  }
   void run_timers() {
     for (;;) {
       for (Timer& timer : effects.timers) state.timers.insert(std::move(timer));

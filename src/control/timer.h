@@ -38,11 +38,15 @@ struct SampleDue {  // of all pools
   friend auto operator<=>(const SampleDue&, const SampleDue&) = default;
 };
 
+struct RetentionDue {  // of all jobs that have ended
+  friend auto operator<=>(const RetentionDue&, const RetentionDue&) = default;
+};
+
 struct Timer {
   TimePoint at;
   std::variant<RetryDue, WallTimeOver, HeartbeatDue, PlacingDue, StartTimeout, EndGraceOver, StartTaskTimeout,
                StartTaskRetryDue, ReplacementDue, ResizeTimeout, RefillDue, EvictionDue, AutoscaleDue,
-               SampleDue, TokenExpiryDue>
+               SampleDue, TokenExpiryDue, RetentionDue>
       what;
   friend auto operator<=>(const Timer&, const Timer&) = default;
 };

@@ -21,7 +21,9 @@ struct Due {
   TimePoint at;
 
   void operator()(const RetryDue& due) const {
-    if (Task* task = turn.state.find_task(due.subject); task && !task->attempt)
+    // It may have been made ready before, as somebody asked.
+    if (Task* task = turn.state.find_task(due.subject);
+        task && !task->attempt && task->record.not_before && *task->record.not_before <= turn.now)
       make_ready(turn, turn.state.jobs.at(due.subject.job), *task);
   }
   void operator()(const WallTimeOver& due) const {
@@ -63,6 +65,7 @@ struct Due {
     if (Pool* pool = find(due.subject)) run_autoscale(turn, due.subject, *pool);
   }
   void operator()(const TokenExpiryDue& due) const { on_token_expiry(turn, due.subject); }
+  void operator()(const RetentionDue&) const { turn.effects.is_retention_due = true; }
   void operator()(const SampleDue&) const { take_samples(turn, at); }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "control/cancel.h"
 #include "control/catalog.h"
 #include "control/jobs.h"
 

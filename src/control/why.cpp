@@ -12,12 +12,18 @@ namespace {
 
 std::string why_depends(const LiveTask& task) {
   std::vector<std::string> open;
-  for (const LiveTask::Dependency& one : task.dependencies)
-    open.push_back(one.is_array ? fmt::format("{} ({} of {} done)", one.name, one.counts.succeeded, one.tasks)
-                                : fmt::format("{} ({})", one.name,
-                                              one.counts.active   ? "active"
-                                              : one.counts.queued ? "queued"
-                                                                  : "waiting"));
+  for (const LiveTask::Dependency& one : task.dependencies) {
+    const Counts& counts = one.counts;
+    const std::uint32_t over = counts.succeeded + counts.failed + counts.cancelled + counts.skipped;
+    const char* const what = one.needs == Needs::end       ? "the end of "
+                             : one.needs == Needs::failure ? "a failure of "
+                                                           : "";
+    open.push_back(what + (one.is_array ? fmt::format("{} ({} of {} done)", one.name, over, one.tasks)
+                                        : fmt::format("{} ({})", one.name,
+                                                      counts.active   ? "active"
+                                                      : counts.queued ? "queued"
+                                                                      : "waiting")));
+  }
   if (task.dependencies_more > 0) open.push_back(fmt::format("{} more", task.dependencies_more));
   return fmt::format("task {} waits for {}", task.group, fmt::join(open, ", "));
 }

@@ -22,6 +22,11 @@ inline Error no_job(JobId id) {
           "slipway job list shows the jobs"};
 }
 
+inline Error no_task(JobId id, const std::string& name) {
+  return {ErrorCode::not_found, fmt::format("there is no task {} in {}", name.substr(0, 200), to_string(id)),
+          fmt::format("slipway task list {} shows its tasks", to_string(id))};
+}
+
 inline Error no_node(const std::string& name) {
   return {ErrorCode::not_found, fmt::format("there is no node {}", name),
           "slipway node list shows the nodes; slipway events shows those that have gone"};

@@ -275,27 +275,34 @@ Result<void> validate_dependencies(const std::vector<TaskSpec>& tasks) {
 
   std::vector<std::vector<std::uint32_t>> edges(tasks.size());
   for (std::uint32_t i = 0; i < tasks.size(); ++i)
-    for (const std::string& name : tasks[i].depends_on) {
-      const auto found = indices.find(name);
-      if (found == indices.end()) {
-        std::string known;
-        for (std::size_t k = 0; k < tasks.size() && k < 10; ++k) known += (k ? ", " : "") + tasks[k].name;
-        return fail(
-            invalid(fmt::format("task {} depends on {}, which does not exist", tasks[i].name, name),
-                    fmt::format("the tasks of this job are {}{}", known, tasks.size() > 10 ? ", …" : "")));
+    for (const auto& [needs, key, names] : dependencies_of(tasks[i]))
+      for (const std::string& name : names) {
+        const auto found = indices.find(name);
+        if (found == indices.end()) {
+          std::string known;
+          for (std::size_t k = 0; k < tasks.size() && k < 10; ++k) known += (k ? ", " : "") + tasks[k].name;
+          return fail(
+              invalid(fmt::format("task {} depends on {}, which does not exist", tasks[i].name, name),
+                      fmt::format("the tasks of this job are {}{}", known, tasks.size() > 10 ? ", …" : "")));
+        }
+        edges[i].push_back(found->second);
       }
-      edges[i].push_back(found->second);
-    }
 
   const std::vector<std::uint32_t> cycle = CycleFinder(edges).find();
   if (cycle.empty()) return {};
   std::string shown;
   for (const std::uint32_t place : cycle) shown += tasks[place].name + " -> ";
   return fail(invalid("the tasks wait for each other in a circle: " + shown + tasks[cycle.front()].name,
-                      "take one of these depends_on out"));
+                      "take one of these dependencies out"));
 }
 
 }  // namespace
+
+std::array<Dependencies, 3> dependencies_of(const TaskSpec& task) {
+  return {Dependencies{Needs::success, "depends_on", task.depends_on},
+          Dependencies{Needs::end, "after", task.after},
+          Dependencies{Needs::failure, "after_failure", task.after_failure}};
+}
 
 const ReservedTags* owner_of_tag(std::string_view name, const std::vector<ReservedTags>& reserved) {
   const auto found = std::find_if(reserved.begin(), reserved.end(),

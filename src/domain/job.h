@@ -1,5 +1,6 @@
 #pragma once
 // What a user submits: a job and its tasks, as written, after checking.
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -108,6 +109,13 @@ struct ContainerSpec {  // one of the two; both empty: none
   bool empty() const { return image.empty() && rootfs.empty(); }
 };
 
+// What a task waits for of another one.
+enum class Needs : std::uint8_t {
+  success,  // all its tasks succeed
+  end,      // all its tasks end, however they do
+  failure,  // they end, and one of them at least has failed
+};
+
 struct TaskSpec {
   std::string name;
   Command command;                     // of every process; unless there are roles
@@ -121,10 +129,13 @@ struct TaskSpec {
   std::string ends_with;  // the role whose end is the task's, or all; empty: as the toolkit does
   bool torchrun = false;  // one torchrun per node starts the processes
   ContainerSpec container;
-  Resources resources{.cores = 1000};  // per process; memory 0: no limit
-  std::uint32_t pids = pids_usual;     // processes and threads that each process may have at a time
-  std::vector<std::string> depends_on;
-  Environment environment;  // joined over the job's
+  Resources resources{.cores = 1000};           // per process; memory 0: no limit
+  std::uint32_t pids = pids_usual;              // processes and threads that each process may have at a time
+  std::vector<std::string> depends_on;          // Needs::success
+  std::vector<std::string> after;               // Needs::end
+  std::vector<std::string> after_failure;       // Needs::failure
+  std::optional<std::uint32_t> max_failures{};  // of an array: with one more, what is left of it is cancelled
+  Environment environment;                      // joined over the job's
   std::uint32_t retries = 0;
   Duration max_wall_time{0};  // 0: none
   Duration stop_grace = 5s;
@@ -152,9 +163,18 @@ struct TaskSpec {
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 
   std::uint32_t tasks() const { return count.value_or(1); }
+  bool has_dependencies() const { return !depends_on.empty() || !after.empty() || !after_failure.empty(); }
   bool is_elastic() const { return nodes_min > 0; }
   bool has_secrets() const { return !secrets.empty() || !secret_refs.empty(); }
 };
+
+// What is waited for, with how it is written in a job file: depends_on, after, after_failure.
+struct Dependencies {
+  Needs needs;
+  std::string_view key;
+  const std::vector<std::string>& names;
+};
+std::array<Dependencies, 3> dependencies_of(const TaskSpec& task);
 
 struct JobSpec {
   std::string name;
@@ -165,15 +185,24 @@ struct JobSpec {
   Environment environment;
   std::string source;  // SHA-256 of a snapshot's manifest; empty: none
   Tags tags;
-  bool is_patient = false;      // it may ask for more than its pool will ever have
-  std::vector<TaskSpec> tasks;  // at least one
+  std::optional<Duration> retain{};  // after its end; then it is deleted. Absent: as the service does
+  bool is_patient = false;           // it may ask for more than its pool will ever have
+  std::vector<TaskSpec> tasks;       // at least one
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
+};
+
+// Which tasks of a job run again: those that did not succeed, or only some of these.
+struct Rerun {
+  bool only_failed = false;  // and those that were skipped as they had failed
+  std::string task{};        // sweep[3]; empty: all
+  friend bool operator==(const Rerun&, const Rerun&) = default;
 };
 
 struct JobChange {  // of one that was submitted
   std::optional<int> priority;
   std::optional<std::uint32_t> max_parallel_tasks;  // 0: no limit
   std::optional<bool> held;
+  std::optional<bool> pinned;
   friend bool operator==(const JobChange&, const JobChange&) = default;
 };
 

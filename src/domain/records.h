@@ -96,6 +96,8 @@ struct JobRecord {
   std::uint64_t evictions = 0;           // attempts that ended because their node was taken away
   std::uint64_t nodes_lost = 0;          // attempts that ended because their node was lost
   Tags tags;
+  std::optional<Duration> retain;  // after its end; absent: as the service does
+  bool is_pinned = false;          // no rule deletes it
   // Of the attempt that decided how the job ended.
   std::optional<EndReason> end;
   std::optional<int> exit_code;
@@ -110,6 +112,7 @@ struct GroupRecord {
   std::uint32_t next = 0;
   TaskState rest = TaskState::queued;
   TaskCounts counts;
+  std::string rest_reason;  // why those have ended, where they have
   friend bool operator==(const GroupRecord&, const GroupRecord&) = default;
 };
 
@@ -117,7 +120,8 @@ struct TaskRecord {
   TaskRef ref;
   std::string name;
   TaskState state = TaskState::queued;
-  std::uint32_t attempts = 0;  // made so far; the last one's number
+  std::uint32_t attempts = 0;         // made so far; the last one's number
+  std::uint32_t attempts_before = 0;  // of these, made before it was run again; retries count from there
   std::uint32_t retries_used = 0;
   std::uint32_t evictions = 0;
   std::optional<TimePoint> not_before;  // the wait before the next try

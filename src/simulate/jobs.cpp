@@ -24,16 +24,17 @@ void ClusterSimulation::prepare_streams() {
     stream.random = Random(mixed({simulation_.seed, for_arrivals, j}));
     const std::vector<TaskSpec>& tasks = job.spec.tasks;
     if (std::any_of(tasks.begin(), tasks.end(),
-                    [](const TaskSpec& task) { return !task.depends_on.empty(); })) {
+                    [](const TaskSpec& task) { return task.has_dependencies(); })) {
       std::unordered_map<std::string, std::uint32_t> group_by_name;
       for (std::uint32_t g = 0; g < tasks.size(); ++g) group_by_name[tasks[g].name] = g;
       stream.dependents.resize(tasks.size());
       stream.dependencies.resize(tasks.size());
       for (std::uint32_t g = 0; g < tasks.size(); ++g)
-        for (const std::string& name : tasks[g].depends_on) {
-          stream.dependents[group_by_name.at(name)].push_back(g);
-          ++stream.dependencies[g];
-        }
+        for (const Dependencies& each : dependencies_of(tasks[g]))
+          for (const std::string& name : each.names) {
+            stream.dependents[group_by_name.at(name)].push_back(g);
+            ++stream.dependencies[g];
+          }
     }
     plan_next(j);
   }

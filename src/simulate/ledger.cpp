@@ -59,7 +59,7 @@ Result<void> Ledger::save(const control::Changes& changes) {
   for (const AttemptRecord& attempt : changes.attempts) count(attempt);
   for (const TaskRecord& task : changes.tasks) count(task);
   for (const GroupRecord& group : changes.groups)
-    if (group.rest == TaskState::queued && group.counts.succeeded == group.counts.total() && on_group_done)
+    if (group.counts.waiting + group.counts.queued + group.counts.active == 0 && on_group_done)
       on_group_done(group.job, group.group);
   for (const JobRecord& job : changes.jobs) {
     const auto found = jobs_.find(job.id);

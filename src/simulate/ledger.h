@@ -40,6 +40,16 @@ class Ledger final : public control::Store {
   Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) override {
     return std::vector<std::vector<AttemptRecord>>(tasks.size());
   }
+  // Nothing runs again in a simulation, and nothing is deleted.
+  Result<control::LiveJob> live_job(const JobRecord&) override {
+    return fail(ErrorCode::not_found, "simulated jobs do not run again");
+  }
+  Result<std::vector<TaskRecord>> unsuccessful_tasks(JobId, std::uint32_t) override {
+    return std::vector<TaskRecord>{};
+  }
+  Result<std::vector<JobRecord>> expired_jobs(const control::Retention&, TimePoint, std::uint32_t) override {
+    return std::vector<JobRecord>{};
+  }
   Result<UsageMeter> job_usage(JobId) override { return UsageMeter{}; }
   Result<std::uint64_t> disk_of(const QuotaKey&, const std::string&) override { return 0u; }
   Result<std::shared_ptr<control::ReadStore>> open_reader() override {

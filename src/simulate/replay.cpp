@@ -96,9 +96,10 @@ void add_waits(const RecordedJob& job, std::vector<float>& waits) {
   for (const RecordedAttempt& attempt : job.attempts) {
     if (attempt.number != 1 || !attempt.started_at) continue;
     TimePoint ready = job.submitted_at;
-    for (const std::string& name : job.spec.tasks[attempt.group].depends_on)
-      if (const auto group = group_by_name.find(name); group != group_by_name.end())
-        ready = std::max(ready, done[group->second]);
+    for (const Dependencies& each : dependencies_of(job.spec.tasks[attempt.group]))
+      for (const std::string& name : each.names)
+        if (const auto group = group_by_name.find(name); group != group_by_name.end())
+          ready = std::max(ready, done[group->second]);
     waits.push_back(static_cast<float>(std::max(0.0, seconds(*attempt.started_at - ready))));
   }
 }

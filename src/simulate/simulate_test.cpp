@@ -103,6 +103,19 @@ jobs: [{tasks: [{name: a, duration: 10s}, {name: b, duration: 5s, depends_on: a}
        15,
        {2, 0, 0, 0, 0},
        0.5},
+      {"an end and a failure are waited for, and what needs a success is skipped",
+       R"(
+pools: [{name: lab, nodes: 2}]
+jobs:
+- tasks:
+  - {name: a, duration: 1h, max_wall_time: 10s}
+  - {name: b, duration: 5s, after: a}
+  - {name: c, duration: 5s, after_failure: a}
+  - {name: d, duration: 100s, depends_on: a}
+  - {name: e, duration: 100s, after_failure: b})",
+       15,
+       {3, 0, 0, 0, 0},
+       20.0 / 30},
       {"a stream on the clock",
        R"(
 pools: [{name: lab, nodes: 1}]

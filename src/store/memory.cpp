@@ -284,8 +284,9 @@ class Tables final : public control::ReadStore {
     const TaskSpec& spec = job.spec.tasks[g];
     const auto moved = job.groups.find(g);
     if (moved == job.groups.end())
-      return {g, spec.count, 0, spec.depends_on.empty() ? TaskState::queued : TaskState::waiting, spec.name};
-    return {g, spec.count, moved->second.next, moved->second.rest, spec.name};
+      return {g,         spec.count, 0, spec.has_dependencies() ? TaskState::waiting : TaskState::queued,
+              spec.name, {}};
+    return {g, spec.count, moved->second.next, moved->second.rest, spec.name, moved->second.rest_reason};
   }
 
   std::recursive_mutex mutex_;
@@ -444,21 +445,49 @@ class Memory final : public MemoryStore {
     loaded.event_last = tables_->events_.empty() ? 0 : tables_->events_.back().id;
     if (!tables_->events_.empty()) loaded.recorded_until = tables_->events_.back().time;
     for (const auto& [id, job] : tables_->jobs_) {
-      if (is_terminal(job.record.state)) continue;
-      control::LiveJob live{job.record, job.spec.tasks, {}, {}, {}, {}};
-      if (const auto usage = tables_->job_usage_.find(id); usage != tables_->job_usage_.end())
-        live.usage = usage->second;
-      for (const auto& [place, group] : job.groups) live.groups.push_back(group);
-      for (auto task = tables_->tasks_.lower_bound({id, 0, 0});
-           task != tables_->tasks_.end() && task->first.job == id; ++task) {
-        if (is_terminal(task->second.state)) continue;
-        live.live.push_back(task->second);
-        if (is_placed(task->second.state))
-          live.attempts.push_back(tables_->attempts_.at({task->first, task->second.attempts}));
-      }
-      loaded.jobs.push_back(std::move(live));
+      if (!is_terminal(job.record.state)) loaded.jobs.push_back(*live_job(job.record));
     }
     return loaded;
+  }
+  Result<control::LiveJob> live_job(const JobRecord& record) override {
+    const std::lock_guard lock(tables_->mutex_);
+    const Tables::StoredJob& job = tables_->jobs_.at(record.id);
+    control::LiveJob live{record, job.spec.tasks, {}, {}, {}, {}};
+    if (const auto usage = tables_->job_usage_.find(record.id); usage != tables_->job_usage_.end())
+      live.usage = usage->second;
+    for (const auto& [place, group] : job.groups) live.groups.push_back(group);
+    for (auto task = tables_->tasks_.lower_bound({record.id, 0, 0});
+         task != tables_->tasks_.end() && task->first.job == record.id; ++task) {
+      if (is_terminal(task->second.state)) continue;
+      live.live.push_back(task->second);
+      if (is_placed(task->second.state))
+        live.attempts.push_back(tables_->attempts_.at({task->first, task->second.attempts}));
+    }
+    return live;
+  }
+  Result<std::vector<JobRecord>> expired_jobs(const control::Retention& retain, TimePoint now,
+                                              std::uint32_t limit) override {
+    const std::lock_guard lock(tables_->mutex_);
+    std::vector<JobRecord> found;
+    for (const auto& [id, job] : tables_->jobs_) {
+      const JobRecord& record = job.record;
+      const auto kept = record.retain ? record.retain : retain.of(record.workspace);
+      if (!is_terminal(record.state) || record.is_pinned || !kept || *record.ended_at + *kept > now) continue;
+      found.push_back(record);
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const JobRecord& a, const JobRecord& b) { return *a.ended_at < *b.ended_at; });
+    if (found.size() > limit) found.resize(limit);
+    return found;
+  }
+  Result<std::vector<TaskRecord>> unsuccessful_tasks(JobId id, std::uint32_t limit) override {
+    const std::lock_guard lock(tables_->mutex_);
+    std::vector<TaskRecord> found;
+    for (auto task = tables_->tasks_.lower_bound({id, 0, 0});
+         task != tables_->tasks_.end() && task->first.job == id && found.size() < limit; ++task)
+      if (is_terminal(task->second.state) && task->second.state != TaskState::succeeded)
+        found.push_back(task->second);
+    return found;
   }
 
   Result<TaskSpec> task_spec(JobId job, std::uint32_t group) override {

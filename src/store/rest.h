@@ -12,6 +12,7 @@ struct GroupRange {
   std::uint32_t next = 0;  // the first without a record
   TaskState rest = TaskState::queued;
   std::string name;
+  std::string rest_reason;
 };
 
 inline TaskRecord rest_task(JobId job, const GroupRange& range, std::uint32_t index) {
@@ -19,8 +20,12 @@ inline TaskRecord rest_task(JobId job, const GroupRange& range, std::uint32_t in
   task.ref = {job, range.group, index};
   task.name = task_name(range.name, range.count ? std::optional(index) : std::nullopt);
   task.state = range.rest;
-  if (range.rest == TaskState::skipped) task.reason = "a task it depends on did not succeed";
-  if (range.rest == TaskState::cancelled) task.reason = "the job was cancelled before it started";
+  task.reason = range.rest_reason;
+  // Of before reasons were kept:
+  if (task.reason.empty() && range.rest == TaskState::skipped)
+    task.reason = "a task it depends on did not succeed";
+  if (task.reason.empty() && range.rest == TaskState::cancelled)
+    task.reason = "the job was cancelled before it started";
   return task;
 }
 

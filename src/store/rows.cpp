@@ -92,6 +92,8 @@ JobRecord job_from(const Statement& row) {
   if (const auto end = maybe_int(row, 26)) job.end = static_cast<EndReason>(*end);
   job.exit_code = maybe_int(row, 27);
   job.held_by = row.text(28);
+  if (!row.is_null(29)) job.retain = Duration(row.integer(29));
+  job.is_pinned = row.integer(30) != 0;
   return job;
 }
 
@@ -121,6 +123,7 @@ TaskRecord task_from(const Statement& row) {
   task.signal = maybe_int(row, 9);
   task.reason = row.text(10);
   task.evictions = small(row, 11);
+  task.attempts_before = small(row, 12);
   return task;
 }
 

@@ -295,7 +295,7 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
     const JobRecord& job = fresh.job;
     const std::string environment = pack(fresh.spec.environment);
     Statement put = db_->prepare(
-        "INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,?,?,NULL,NULL,'')");
+        "INSERT INTO jobs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,?,?,NULL,NULL,'',?,0)");
     put.bind(job.id.value())
         .bind(job.workspace)
         .bind(job.name)
@@ -315,6 +315,7 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
       put.bind(fresh.idempotency_key);
     const std::string tags = pack(job.tags);
     put.bind(environment).bind(job.max_parallel_tasks).bind(job.max_nodes).bind(tags);
+    put.bind(job.retain ? std::optional<std::int64_t>(job.retain->count()) : std::nullopt);
     if (auto saved = put.run(); !saved) return saved;
     for (const auto& [name, value] : job.tags) {
       if (value.size() > tag_indexed_max) continue;
@@ -334,7 +335,7 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
     Statement put = db_->prepare(
         "UPDATE jobs SET waiting=?, queued=?, active=?, succeeded=?, failed=?, cancelled=?, skipped=?, "
         "state=?, reason=?, started_at=?, ended_at=?, evictions=?, nodes_lost=?, end_reason=?, exit_code=?, "
-        "priority=?, max_parallel_tasks=?, held_by=? WHERE id=?");
+        "priority=?, max_parallel_tasks=?, held_by=?, pinned=? WHERE id=?");
     bind_counts(put, job.counts);
     if (auto saved = put.bind(number(job.state))
                          .bind(job.reason)
@@ -347,6 +348,7 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
                          .bind(job.priority)
                          .bind(job.max_parallel_tasks)
                          .bind(job.held_by)
+                         .bind(job.is_pinned ? 1 : 0)
                          .bind(job.id.value())
                          .run();
         !saved)
@@ -364,12 +366,12 @@ Result<void> SqliteStore::save_jobs(const control::Changes& changes) {
 
 Result<void> SqliteStore::save_tasks(const control::Changes& changes) {
   for (const GroupRecord& group : changes.groups) {
-    Statement put = db_->prepare("INSERT OR REPLACE INTO task_groups VALUES (?,?,?,?,?,?,?,?,?,?,?)");
+    Statement put = db_->prepare("INSERT OR REPLACE INTO task_groups VALUES (?,?,?,?,?,?,?,?,?,?,?,?)");
     put.bind(group.job.value()).bind(group.group).bind(group.next).bind(number(group.rest));
-    if (auto saved = bind_counts(put, group.counts).run(); !saved) return saved;
+    if (auto saved = bind_counts(put, group.counts).bind(group.rest_reason).run(); !saved) return saved;
   }
   for (const TaskRecord& task : changes.tasks) {
-    Statement put = db_->prepare("INSERT OR REPLACE INTO tasks VALUES (?,?,?,?,?,?,?,?,?,?,?,?)");
+    Statement put = db_->prepare("INSERT OR REPLACE INTO tasks VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)");
     auto saved = put.bind(task.ref.job.value())
                      .bind(task.ref.group)
                      .bind(task.ref.index)
@@ -382,6 +384,7 @@ Result<void> SqliteStore::save_tasks(const control::Changes& changes) {
                      .bind(task.signal)
                      .bind(task.reason)
                      .bind(task.evictions)
+                     .bind(task.attempts_before)
                      .run();
     if (!saved) return saved;
   }

@@ -172,14 +172,14 @@ Result<control::Loaded> SqliteStore::load() {
   auto live = rows<JobRecord>(ask, job_from);
   if (!live) return fail(live.error());
   for (const JobRecord& job : *live) {
-    auto whole = load_live_job(job);
+    auto whole = live_job(job);
     if (!whole) return fail(whole.error());
     loaded.jobs.push_back(std::move(*whole));
   }
   return loaded;
 }
 
-Result<control::LiveJob> SqliteStore::load_live_job(const JobRecord& job) {
+Result<control::LiveJob> SqliteStore::live_job(const JobRecord& job) {
   auto usage = reads_.job_usage(job.id);
   if (!usage) return fail(usage.error());
   control::LiveJob live{job, {}, {}, {}, {}, *usage};
@@ -217,11 +217,18 @@ Result<control::LiveJob> SqliteStore::load_live_job(const JobRecord& job) {
   return live;
 }
 
+Result<std::vector<TaskRecord>> SqliteStore::unsuccessful_tasks(JobId job, std::uint32_t limit) {
+  Statement ask = db_->prepare(
+      "SELECT * FROM tasks INDEXED BY tasks_failed WHERE job = ? AND state > 5 ORDER BY grp, idx LIMIT ?");
+  return rows<TaskRecord>(ask.bind(job.value()).bind(limit), task_from);
+}
+
 Result<std::vector<GroupRecord>> SqliteStore::group_records(JobId job) {
   Statement ask = db_->prepare("SELECT * FROM task_groups WHERE job = ? ORDER BY grp");
   return rows<GroupRecord>(ask.bind(job.value()), [](const Statement& row) {
-    return GroupRecord{JobId{large(row, 0)}, small(row, 1), small(row, 2),
-                       static_cast<TaskState>(row.integer(3)), counts_at(row, 4)};
+    return GroupRecord{JobId{large(row, 0)}, small(row, 1),
+                       small(row, 2),        static_cast<TaskState>(row.integer(3)),
+                       counts_at(row, 4),    row.text(11)};
   });
 }
 

@@ -8,14 +8,17 @@
 namespace slipway::store {
 namespace {
 
-// Of one entry of a job's list; the columns are grp, spec, next, rest from `column` on.
+// Of one entry of a job's list; the columns are grp, spec, next, rest, rest_reason from `column` on.
 Result<GroupRange> range_at(const Statement& row, int column) {
   auto spec = wire::parse_task_spec(row.text(column + 1));
   if (!spec) return fail(spec.error());
-  const TaskState rest = spec->depends_on.empty() ? TaskState::queued : TaskState::waiting;
-  return GroupRange{small(row, column), spec->count, row.is_null(column + 2) ? 0 : small(row, column + 2),
+  const TaskState rest = spec->has_dependencies() ? TaskState::waiting : TaskState::queued;
+  return GroupRange{small(row, column),
+                    spec->count,
+                    row.is_null(column + 2) ? 0 : small(row, column + 2),
                     row.is_null(column + 3) ? rest : static_cast<TaskState>(row.integer(column + 3)),
-                    spec->name};
+                    spec->name,
+                    row.is_null(column + 4) ? "" : row.text(column + 4)};
 }
 
 // Whether a task can be in this state without a row of its own.
@@ -54,7 +57,7 @@ class SqliteReads::PlacedTasks {
   TaskView view() const { return {task_from(ask_), unpack_node_names(ask_.text(nodes_column))}; }
 
  private:
-  static constexpr int nodes_column = 12;
+  static constexpr int nodes_column = 13;
 
   // The partial indexes serve the states people ask for: those that live, and those that went wrong.
   static const char* sql_for(const control::TaskQuery& query) {
@@ -121,7 +124,8 @@ Result<std::vector<TaskView>> SqliteReads::tasks(JobId job, const control::TaskQ
   };
   if (!query.state || is_rest_state(*query.state)) {
     Statement entries = db_.prepare(
-        "SELECT s.grp, s.spec, g.next, g.rest FROM task_specs s LEFT JOIN task_groups g ON g.job = s.job AND "
+        "SELECT s.grp, s.spec, g.next, g.rest, g.rest_reason FROM task_specs s LEFT JOIN task_groups g ON "
+        "g.job = s.job AND "
         "g.grp = s.grp WHERE s.job = ? AND s.grp >= ? ORDER BY s.grp");
     entries.bind(job.value()).bind(query.after ? query.after->group : 0u);
     while (page.size() < query.limit) {
@@ -142,24 +146,22 @@ Result<std::vector<TaskView>> SqliteReads::tasks(JobId job, const control::TaskQ
 Result<std::optional<TaskRecord>> SqliteReads::task(JobId job, const std::string& name) {
   const TaskName wanted = parse_task_name(name);
   Statement find = db_.prepare(
-      "SELECT s.grp, s.spec, g.next, g.rest FROM task_specs s LEFT JOIN task_groups g ON g.job = s.job AND "
+      "SELECT s.grp, s.spec, g.next, g.rest, g.rest_reason FROM task_specs s LEFT JOIN task_groups g ON "
+      "g.job = s.job AND "
       "g.grp = s.grp WHERE s.job = ? AND s.name = ?");
   find.bind(job.value()).bind(wanted.group);
   auto row = find.step();
   if (!row) return fail(row.error());
   if (!*row) return std::nullopt;
-  auto spec = wire::parse_task_spec(find.text(1));
-  if (!spec) return fail(spec.error());
-  if (spec->count.has_value() != wanted.index.has_value() || (wanted.index && *wanted.index >= spec->tasks()))
+  auto range = range_at(find, 0);
+  if (!range) return fail(range.error());
+  if (range->count.has_value() != wanted.index.has_value() ||
+      (wanted.index && *wanted.index >= range->count.value_or(1)))
     return std::nullopt;
-  const GroupRange range{small(find, 0), spec->count, find.is_null(2) ? 0 : small(find, 2),
-                         find.is_null(3) ? (spec->depends_on.empty() ? TaskState::queued : TaskState::waiting)
-                                         : static_cast<TaskState>(find.integer(3)),
-                         spec->name};
   const std::uint32_t index = wanted.index.value_or(0);
-  if (index >= range.next) return rest_task(job, range, index);
+  if (index >= range->next) return rest_task(job, *range, index);
   Statement placed = db_.prepare("SELECT * FROM tasks WHERE job = ? AND grp = ? AND idx = ?");
-  return first_row<TaskRecord>(placed.bind(job.value()).bind(range.group).bind(index), task_from);
+  return first_row<TaskRecord>(placed.bind(job.value()).bind(range->group).bind(index), task_from);
 }
 
 Result<std::vector<AttemptRecord>> SqliteReads::attempts(const TaskRef& task) {

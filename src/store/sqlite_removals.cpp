@@ -1,6 +1,7 @@
 // Jobs are deleted in bounded steps: what goes at once is the job itself, so that nothing finds the rest.
 #include <array>
 
+#include "store/rows.h"
 #include "store/sqlite_store.h"
 
 namespace slipway::store {
@@ -63,6 +64,37 @@ Result<void> SqliteStore::save_removals(const control::Changes& changes) {
     if (auto done = remove.bind(node.value()).run(); !done) return done;
   }
   return {};
+}
+
+Result<std::vector<JobRecord>> SqliteStore::expired_jobs(const control::Retention& retain, TimePoint now,
+                                                         std::uint32_t limit) {
+  const std::int64_t today = now.time_since_epoch().count();
+  Statement own = db_->prepare(
+      "SELECT * FROM jobs INDEXED BY jobs_by_own_end WHERE ended_at IS NOT NULL AND pinned = 0 AND retain IS "
+      "NOT NULL AND ended_at + retain <= ? ORDER BY ended_at + retain LIMIT ?");
+  auto expired = rows<JobRecord>(own.bind(today).bind(limit), job_from);
+  if (!expired || (!retain.usual && retain.workspaces.empty())) return expired;
+  // From one workspace to the next, by the index.
+  Statement ask = db_->prepare(
+      "WITH RECURSIVE w(name) AS (SELECT min(workspace) FROM jobs UNION ALL SELECT (SELECT min(workspace) "
+      "FROM jobs WHERE workspace > w.name) FROM w WHERE w.name IS NOT NULL) "
+      "SELECT name FROM w WHERE name IS NOT NULL");
+  const auto workspaces = rows<std::string>(ask, [](const Statement& row) { return row.text(0); });
+  if (!workspaces) return fail(workspaces.error());
+  for (const std::string& workspace : *workspaces) {
+    const auto kept = retain.of(workspace);
+    if (!kept || expired->size() >= limit) continue;
+    Statement usual = db_->prepare(
+        "SELECT * FROM jobs INDEXED BY jobs_by_end WHERE workspace = ? AND ended_at IS NOT NULL AND pinned = "
+        "0 AND retain IS NULL AND ended_at <= ? ORDER BY ended_at LIMIT ?");
+    auto more = rows<JobRecord>(usual.bind(workspace)
+                                    .bind(today - kept->count())
+                                    .bind(static_cast<std::uint32_t>(limit - expired->size())),
+                                job_from);
+    if (!more) return more;
+    expired->insert(expired->end(), more->begin(), more->end());
+  }
+  return expired;
 }
 
 Result<bool> SqliteStore::remove_some() {

@@ -37,6 +37,10 @@ class SqliteStore final : public control::Store {
   Result<std::vector<std::vector<AttemptRecord>>> attempts_of(const std::vector<TaskRef>& tasks) override {
     return reads_.attempts_of(tasks);
   }
+  Result<control::LiveJob> live_job(const JobRecord& job) override;
+  Result<std::vector<TaskRecord>> unsuccessful_tasks(JobId job, std::uint32_t limit) override;
+  Result<std::vector<JobRecord>> expired_jobs(const control::Retention& retain, TimePoint now,
+                                              std::uint32_t limit) override;  // (sqlite_removals.cpp)
   Result<UsageMeter> job_usage(JobId job) override { return reads_.job_usage(job); }
   Result<std::uint64_t> disk_of(const QuotaKey& key, const std::string& thing) override;
   Result<std::shared_ptr<control::ReadStore>> open_reader() override;
@@ -70,7 +74,6 @@ class SqliteStore final : public control::Store {
   Result<void> remove_job(JobId job);
   Result<bool> remove_rows(JobId job);
   Result<void> save_removals(const control::Changes& changes);
-  Result<control::LiveJob> load_live_job(const JobRecord& job);
   Result<std::vector<GroupRecord>> group_records(JobId job);
   Result<void> save_in_transaction(const control::Changes& changes);
   void shorten_log();

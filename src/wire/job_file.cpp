@@ -19,6 +19,8 @@ namespace {
 
 Millicores millicores(double cores) { return static_cast<Millicores>(std::lround(cores * 1000)); }
 
+constexpr Duration retain_max{100ll * 365 * 24 * 3'600 * 1'000'000};
+
 constexpr std::string_view toolkit_names = "tensorflow, horovod, mpi, torch, jax, hostfile, ssh and none";
 
 struct Defaults {  // what a job says for all its tasks
@@ -258,6 +260,14 @@ Result<TaskSpec> read_task(const Value& value, const std::string& document, cons
   read_files(reader, files);
   read_environment(reader, task);
   task.depends_on = reader.texts("depends_on");
+  task.after = reader.texts("after");
+  task.after_failure = reader.texts("after_failure");
+  if (reader.has("max_failures"))
+    task.max_failures =
+        static_cast<std::uint32_t>(reader.integer("max_failures", 0, JobLimits::tasks_max, 0));
+  if (task.max_failures && !task.count)
+    reader.problem(*reader.value("max_failures"), fmt::format("{} has max_failures and is no array", path),
+                   "max_failures goes with count: N; retries is for one task");
   for (auto& [key, text] : reader.text_map("environment")) task.environment[key] = text;
   const Defaults own = read_defaults(reader, defaults);
   task.retries = own.retries;
@@ -284,16 +294,17 @@ Result<void> check_dependencies(const JobSpec& spec, const Value* tasks, const s
   std::vector<std::string> names;
   for (const TaskSpec& task : spec.tasks) names.push_back(task.name);
   for (std::size_t i = 0; i < spec.tasks.size(); ++i)
-    for (const std::string& wanted : spec.tasks[i].depends_on) {
-      if (std::find(names.begin(), names.end(), wanted) != names.end()) continue;
-      const Value& at = place_of(tasks->items[i].at("depends_on"), wanted);
-      const std::string close = nearest(wanted, names);
-      return fail(ErrorCode::invalid,
-                  fmt::format("{}task {} depends on {}, which does not exist",
-                              place_in(document, at.line, at.column), spec.tasks[i].name, wanted),
-                  close.empty() ? fmt::format("the tasks of this job are {}", fmt::join(names, ", "))
-                                : fmt::format("did you mean '{}'?", close));
-    }
+    for (const auto& [needs, key, wanted_names] : dependencies_of(spec.tasks[i]))
+      for (const std::string& wanted : wanted_names) {
+        if (std::find(names.begin(), names.end(), wanted) != names.end()) continue;
+        const Value& at = place_of(tasks->items[i].at(key), wanted);
+        const std::string close = nearest(wanted, names);
+        return fail(ErrorCode::invalid,
+                    fmt::format("{}task {} depends on {}, which does not exist",
+                                place_in(document, at.line, at.column), spec.tasks[i].name, wanted),
+                    close.empty() ? fmt::format("the tasks of this job are {}", fmt::join(names, ", "))
+                                  : fmt::format("did you mean '{}'?", close));
+      }
   return {};
 }
 
@@ -310,6 +321,12 @@ Result<JobFile> read_job(const Value& root, const std::string& document,
   };
   spec.max_parallel_tasks = limit("max_parallel_tasks", JobLimits::tasks_max);
   spec.max_nodes = limit("max_nodes", JobLimits::nodes_max);
+  if (reader.has("retain")) {
+    spec.retain = reader.duration("retain", Duration(0));
+    if (*spec.retain > retain_max)
+      reader.problem(*reader.value("retain"), "retain is longer than 100 years",
+                     "a job that is pinned is kept for ever: slipway job pin JOB");
+  }
   for (auto& [key, text] : reader.text_map("environment")) spec.environment[key] = text;
   spec.tags = read_tags(reader, reserved);
   file.source_folder = reader.text("source");
@@ -414,7 +431,9 @@ Json to_json(const TaskSpec& task) {
   if (task.pids != pids_usual) json["resources"]["pids"] = task.pids;
   put_gang(json, task);
   put_environment(json, task);
-  if (!task.depends_on.empty()) json["depends_on"] = task.depends_on;
+  for (const auto& [needs, key, names] : dependencies_of(task))
+    if (!names.empty()) json[std::string(key)] = names;
+  if (task.max_failures) json["max_failures"] = *task.max_failures;
   if (!task.environment.empty()) json["environment"] = task.environment;
   json["retries"] = task.retries;
   if (task.max_wall_time.count() > 0) json["max_wall_time"] = seconds_json(task.max_wall_time);
@@ -464,6 +483,7 @@ std::string format_job_spec(const JobSpec& spec) {
   if (spec.max_parallel_tasks > 0) json["max_parallel_tasks"] = spec.max_parallel_tasks;
   if (spec.max_nodes > 0) json["max_nodes"] = spec.max_nodes;
   if (!spec.environment.empty()) json["environment"] = spec.environment;
+  if (spec.retain) json["retain"] = seconds_json(*spec.retain);
   if (!spec.source.empty()) json["source"] = spec.source;
   if (!spec.tags.empty()) json["tags"] = spec.tags;
   json["tasks"] = Json::array();

@@ -95,6 +95,8 @@ std::string format(const JobRecord& job, const std::vector<ReservedTags>& reserv
             {"max_nodes", job.max_nodes > 0 ? Json(job.max_nodes) : Json()},
             {"state", to_string(job.state)},
             {"held_by", text_or_null(job.held_by)},
+            {"retain", job.retain ? Json(seconds(*job.retain)) : Json()},
+            {"pinned", job.is_pinned},
             {"reason", job.reason},
             {"end", job.end ? Json(to_string(*job.end)) : Json()},
             {"exit_code", maybe(job.exit_code)},
@@ -291,34 +293,6 @@ Result<bool> parse_stop_request(std::string_view json) {
   const bool keep_running = reader.boolean("keep_running", false);
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   return keep_running;
-}
-
-Result<JobChange> parse_job_change(std::string_view json) {
-  auto root = parse_body(json);
-  if (!root) return fail(root.error());
-  FieldReader reader(*root, "the request", "");
-  JobChange change;
-  if (reader.has("priority"))
-    change.priority =
-        static_cast<int>(reader.integer("priority", -JobLimits::priority_max, JobLimits::priority_max, 0));
-  if (reader.has("max_parallel_tasks"))
-    change.max_parallel_tasks =
-        static_cast<std::uint32_t>(reader.integer("max_parallel_tasks", 0, JobLimits::tasks_max, 0));
-  if (reader.has("held")) change.held = reader.boolean("held", false);
-  if (auto finished = reader.finish(); !finished) return fail(finished.error());
-  if (change == JobChange{})
-    return fail(ErrorCode::invalid, "the request changes nothing",
-                "give priority, max_parallel_tasks (0: no limit) or held");
-  return change;
-}
-
-Result<std::string> parse_cancel_request(std::string_view json) {
-  auto root = parse_body(json);
-  if (!root) return fail(root.error());
-  FieldReader reader(*root, "the request", "");
-  std::string reason = reader.text("reason");
-  if (auto finished = reader.finish(); !finished) return fail(finished.error());
-  return reason;
 }
 
 Result<std::vector<std::string>> parse_hashes(std::string_view json) {

@@ -48,9 +48,7 @@ struct TokenRequest {
 Result<TokenRequest> parse_token_request(std::string_view json);
 Result<std::optional<Duration>> parse_rotate_request(std::string_view json);  // expires_in
 Result<bool> parse_stop_request(std::string_view json);                       // keep_running
-Result<JobChange> parse_job_change(std::string_view json);
-Result<std::string> parse_cancel_request(std::string_view json);       // reason
-Result<std::string> parse_certificate_request(std::string_view json);  // request, as PEM
+Result<std::string> parse_certificate_request(std::string_view json);         // request, as PEM
 Result<std::vector<std::string>> parse_hashes(std::string_view json);
 
 }  // namespace slipway::wire

@@ -192,6 +192,11 @@ Result<void> read_task(const Value& value, const std::string& document, const st
   spec.processes_per_node = static_cast<std::uint32_t>(reader.integer("processes_per_node", 1, 4096, 1));
   spec.resources = read_resources(reader, {.cores = 1000, .memory = 0, .gpus = 0});
   spec.depends_on = reader.texts("depends_on");
+  spec.after = reader.texts("after");
+  spec.after_failure = reader.texts("after_failure");
+  if (reader.has("max_failures"))
+    spec.max_failures =
+        static_cast<std::uint32_t>(reader.integer("max_failures", 0, JobLimits::tasks_max, 0));
   spec.retries = static_cast<std::uint32_t>(reader.integer("retries", 0, JobLimits::retries_max, 0));
   spec.max_wall_time = read_time(reader, "max_wall_time", Duration(0));
   if (!reader.has("duration") && value.kind == Value::Kind::map)

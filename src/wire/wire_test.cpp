@@ -86,7 +86,7 @@ TEST(JobFile, SaysWhatIsWrongAndWhere) {
        "job.yaml line 4, column 5: unknown key 'gpus' in tasks[0]", "write resources: {gpus: ...}"},
       {"name: a\nxyzzy: 1\n", "unknown key 'xyzzy'",
        "the keys here are environment, max_nodes, max_parallel_tasks, max_wall_time, name, pool, priority, "
-       "retries, "
+       "retain, retries, "
        "source, stop_grace, tags, tasks, workdir"},
       {"nmae: x\ntasks: []\n", "line 1, column 1: unknown key 'nmae'\nnmae: x\n^", "'name'"},
       {"tasks:\n  - name: a\n    command: x\n    nodes: many\n",

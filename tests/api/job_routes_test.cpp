@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "api/service.h"
+#include "base/seal.h"
 #include "wire/job_file.h"
 
 namespace slipway::test {
@@ -47,7 +48,30 @@ TEST(JobRoutes, ReadsAndWrites) {
       {"a page after nothing", "GET", "/v1/jobs?after=x", "", "viewer", 400},
       {"a viewer may not cancel", "POST", "/v1/jobs/job_1/cancel", "{}", "viewer", 403},
       {"resubmitted", "POST", "/v1/jobs/job_1/resubmit", "", "member", 201, "id", "job_2"},
+      {"with other values", "POST", "/v1/jobs/job_1/resubmit", R"({"set":["name=two","priority=7"]})",
+       "member", 201, "priority", "7"},
+      {"with one that is none", "POST", "/v1/jobs/job_1/resubmit", R"({"set":["nothing=7"]})", "member", 400},
+      {"planned", "POST", "/v1/jobs?dry_run=true", one.c_str(), "member", 200, "tasks.0.name", "main"},
+      {"and not by a viewer", "POST", "/v1/jobs?dry_run=true", one.c_str(), "viewer", 403},
+      {"planned or not", "POST", "/v1/jobs?dry_run=x", one.c_str(), "member", 400},
+      {"which kept nothing", "GET", "/v1/jobs/job_4", "", "viewer", 404},
+      {"a task is cancelled by name", "POST", "/v1/jobs/two/tasks/main/cancel", R"({"reason":"odd"})",
+       "member", 200, "state", "cancelled"},
+      {"and runs again", "POST", "/v1/jobs/two/tasks/main/retry", "", "member", 200, "state", "queued"},
+      {"one that waits does not", "POST", "/v1/jobs/two/tasks/main/retry", "", "member", 409},
+      {"one that is not there neither", "POST", "/v1/jobs/two/tasks/x/retry", "", "member", 404},
+      {"a viewer may not", "POST", "/v1/jobs/two/tasks/main/retry", "", "viewer", 403},
       {"cancelled", "POST", "/v1/jobs/job_1/cancel", "{}", "member", 200},
+      {"only what failed", "POST", "/v1/jobs/job_1/rerun", R"({"only":"failed"})", "member", 409},
+      {"only something else", "POST", "/v1/jobs/job_1/rerun", R"({"only":"x"})", "member", 400},
+      {"a viewer may not run it again", "POST", "/v1/jobs/job_1/rerun", "", "viewer", 403},
+      {"all of it again", "POST", "/v1/jobs/job_1/rerun", "", "member", 200, "state", "queued"},
+      {"cancelled again", "POST", "/v1/jobs/job_1/cancel", "{}", "member", 200},
+      {"pinned when it has ended", "PATCH", "/v1/jobs/job_1", R"({"pinned":true})", "member", 200, "pinned",
+       "true"},
+      {"but not changed", "PATCH", "/v1/jobs/job_1", R"({"pinned":false,"priority":1})", "member", 409},
+      {"pinned while it waits", "PATCH", "/v1/jobs/two", R"({"pinned":true,"priority":3})", "member", 200,
+       "pinned", "true"},
       {"and seen as such", "GET", "/v1/jobs/job_1", "", "viewer", 200, "state", "cancelled"},
       {"waited for", "GET", "/v1/jobs/job_1/wait?timeout=5", "", "viewer", 200, "state", "cancelled"},
       {"its end explained", "GET", "/v1/jobs/job_1/why", "", "viewer", 200, "state", "cancelled"},
@@ -135,6 +159,26 @@ TEST(JobRoutes, AReadAfterAnAnswerSeesTheChange) {
               201);
     ASSERT_EQ(service.get("/v1/pools/" + name, "viewer").status, 200) << name;
   }
+}
+
+// What is sealed stays so; what is new is sealed like it.
+TEST(JobRoutes, SecretsOfAJobThatIsSubmittedAgainAreSealed) {
+  Service service;
+  ASSERT_EQ(service.ask("POST", "/v1/pools", pool_body).status, 201);
+  const std::string body =
+      R"({"tasks":[{"name":"main","command":"true","secrets":{"OLD":"hunter2","KEPT":"hunter3"}}]})";
+  ASSERT_EQ(service.ask("POST", "/v1/jobs", body).status, 201);
+  const Answer again = service.ask("POST", "/v1/jobs/job_1/resubmit",
+                                   R"({"set":["tasks.main.secrets.OLD=fresh","retries=2"]})");
+  ASSERT_EQ(again.status, 201) << again.body;
+  const auto before = service.store().reads().job_spec(JobId{1}, 10);
+  const auto after = service.store().reads().job_spec(JobId{2}, 10);
+  const Environment& old = before->tasks[0].secrets;
+  const Environment& fresh = after->tasks[0].secrets;
+  EXPECT_EQ(fresh.at("KEPT"), old.at("KEPT"));
+  EXPECT_NE(fresh.at("OLD"), old.at("OLD"));
+  EXPECT_TRUE(is_sealed(fresh.at("OLD")));
+  EXPECT_EQ(after->tasks[0].retries, 2u);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // One suite over every implementation of the Store and ReadStore ports: what is saved is loaded.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <thread>
 
 #include "contract/store_fixture.h"
@@ -233,6 +235,87 @@ TEST_P(StoreContract, LoadsLiveJobsOnly) {
   EXPECT_EQ(loaded->jobs[0].live[0], later.tasks[2]);
   EXPECT_EQ(loaded->jobs[0].attempts, later.attempts);
   EXPECT_EQ(reads().job(JobId{1}).value().value(), ended);
+}
+
+TEST_P(StoreContract, EndedJobsAreContinuedFromWhatWasStored) {
+  Changes changes;
+  changes.jobs_new = {new_job(1), new_job(2)};
+  save(changes);
+  Changes later;
+  JobRecord ended = changes.jobs_new[0].job;
+  ended.state = JobState::failed;
+  ended.ended_at = at(9);
+  ended.counts = {.succeeded = 2, .failed = 1, .cancelled = 1, .skipped = 2};
+  later.jobs.push_back(ended);
+  later.groups.push_back({JobId{1},
+                          1,
+                          3,
+                          TaskState::skipped,
+                          {.succeeded = 1, .failed = 1, .cancelled = 1, .skipped = 2},
+                          "prepare failed"});
+  for (const TaskState state : {TaskState::failed, TaskState::succeeded, TaskState::cancelled})
+    later.tasks.push_back({.ref = {JobId{1}, 1, static_cast<std::uint32_t>(later.tasks.size())},
+                           .name = task_name("sweep", static_cast<std::uint32_t>(later.tasks.size())),
+                           .state = state,
+                           .attempts = 4,
+                           .attempts_before = 3});
+  save(later);
+  reopen();
+  const auto live = store_->live_job(ended);
+  ASSERT_TRUE(live) << live.error().what;
+  EXPECT_EQ(live->job, ended);
+  EXPECT_EQ(live->groups, later.groups);
+  EXPECT_EQ(live->tasks.size(), 2u);
+  EXPECT_TRUE(live->live.empty());
+  EXPECT_EQ(*store_->unsuccessful_tasks(JobId{1}, 10),
+            (std::vector<TaskRecord>{later.tasks[0], later.tasks[2]}));
+  EXPECT_EQ(store_->unsuccessful_tasks(JobId{1}, 1)->size(), 1u);
+  EXPECT_TRUE(store_->unsuccessful_tasks(JobId{2}, 10)->empty());
+  EXPECT_EQ(reads().task(JobId{1}, "sweep[3]").value()->reason, "prepare failed");
+}
+
+TEST_P(StoreContract, JobsExpireByTheirOwnRuleOrThatOfTheirWorkspace) {
+  Changes changes;
+  const auto add = [&](std::uint64_t id, const char* workspace, std::optional<Duration> retain, bool pinned,
+                       std::optional<std::int64_t> ended) {
+    control::NewJob job = new_job(id);
+    job.job.workspace = workspace;
+    job.job.retain = job.spec.retain = retain;
+    changes.jobs_new.push_back(job);
+    if (!ended && !pinned) return;
+    job.job.is_pinned = pinned;
+    if (ended) {
+      job.job.state = JobState::succeeded;
+      job.job.ended_at = at(*ended);
+    }
+    changes.jobs.push_back(job.job);
+  };
+  add(1, "default", {}, false, 100);
+  add(2, "default", {}, true, 100);
+  add(3, "default", {}, false, 900);
+  add(4, "default", 2000s, false, 100);
+  add(5, "default", 10s, false, 980);
+  add(6, "team", {}, false, 100);
+  add(7, "team", {}, false, 960);
+  add(8, "other", {}, false, 100);
+  add(9, "default", 1s, false, {});
+  save(changes);
+  reopen();
+  const auto expired = [&](const control::Retention& retain, std::int64_t now, std::uint32_t limit = 100) {
+    std::set<std::uint64_t> ids;
+    const auto found = store_->expired_jobs(retain, at(now), limit);
+    for (const JobRecord& job : *found) ids.insert(job.id.value());
+    return ids;
+  };
+  using Ids = std::set<std::uint64_t>;
+  EXPECT_EQ(expired({}, 1000), Ids{5});
+  EXPECT_EQ(expired({.usual = 500s}, 1000), (Ids{1, 5, 6, 8}));
+  EXPECT_EQ(expired({.usual = 500s, .workspaces = {{"team", 30s}}}, 1000), (Ids{1, 5, 6, 7, 8}));
+  EXPECT_EQ(expired({.workspaces = {{"team", 950s}}}, 1000), Ids{5});
+  EXPECT_EQ(expired({.usual = 500s}, 1000, 2).size(), 2u);
+  EXPECT_EQ(expired({.usual = 50s}, 3000), (Ids{1, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(reads().job(JobId{4}).value()->retain, 2000s);
+  EXPECT_TRUE(reads().job(JobId{2}).value()->is_pinned);
 }
 
 TEST_P(StoreContract, DeletedPoolsAreRememberedUntilTheirNameIsTakenAgain) {

@@ -53,6 +53,10 @@ class Results(SlipwayCase):
         self.assertEqual(s.wait_for(made)["state"], "succeeded")
         listed = s.ok("outputs", made, "-o", "json").json["items"]
         self.assertEqual([(one["task"], one["path"]) for one in listed], [("a[0]", "outputs/model"), ("a[1]", "outputs/model")])
+        files = s.ok("files", "list", made + "/a", "outputs", "-o", "json").json["items"]
+        self.assertEqual([(one["task"], one["path"]) for one in files], [("a[0]", "outputs/model"), ("a[1]", "outputs/model")])
+        self.assertIn("a[1]", s.ok("files", "list", made + "/a").out)
+        self.assertNotIn("TASK", s.ok("files", "list", made + "/a[0]").out)
         table = s.ok("outputs", made).out
         self.assertIn("outputs/model", table)
         s.ok("outputs", made, "--to", s.base + "/got")
@@ -74,6 +78,10 @@ class Results(SlipwayCase):
         self.assertEqual(s.wait_for(second)["state"], "cancelled")
         self.assertNotIn(s.job(third)["state"], ("cancelled", "stopping"))
         fourth = s.submit(job(shell("a", "sleep 600")))
+        array = s.submit(job(shell("sweep", "sleep 600", count=3), shell("other", "true")))
+        s.ok("job", "cancel", f"{array}/sweep")
+        s.wait_for(array, "cancelled")
+        self.assertEqual(s.job(array)["tasks"]["succeeded"], 1)
         refused = s.refused("job", "cancel", "job_999", third, fourth, says="job_999")
         self.assertIn(third, refused.out)
         self.assertEqual(s.wait_for(third)["state"], "cancelled")

@@ -94,6 +94,15 @@ class Tables(SharedServiceCase):
                     if columns == 200:
                         self.assertEqual(dropped, [])
 
+    def test_top_fits(self):
+        for columns in WIDTHS:
+            terminal = Terminal(self.s, columns)
+            self.addCleanup(terminal.close)
+            with self.subTest(columns=columns):
+                shown = terminal.show("top", "--once")
+                self.assertEqual(len(shown), len(self.s.ok("top").out.rstrip("\n").split("\n")), f"a line wraps: {shown}")
+                self.assertTrue(any(line.startswith("lab-1") for line in shown), shown)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,6 +1,6 @@
 // The body of POST /v1/jobs/{job}/cancel.
 #include "target.h"
-#include "wire/records.h"
+#include "wire/job_requests.h"
 
 using namespace slipway;
 

@@ -1,6 +1,6 @@
 // The body of PATCH /v1/jobs/{job}.
 #include "target.h"
-#include "wire/records.h"
+#include "wire/job_requests.h"
 
 using namespace slipway;
 

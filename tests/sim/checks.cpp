@@ -29,6 +29,10 @@ void World::check_event(const EventRecord& event) {
   if (event.time < last_event_at_)
     history_.break_off("an event is earlier than the one before: " + event.kind);
   last_event_at_ = event.time;
+  if (event.kind == "job.rerun" || event.kind == "task.rerun") {
+    ++reruns_[*event.job];
+    ended_once_.erase(fmt::format("{}  0", event.job->value()));  // it ends once more
+  }
   const bool attempt_end = event.kind == "attempt.ended";
   const bool job_end =
       event.kind == "job.succeeded" || event.kind == "job.failed" || event.kind == "job.cancelled";
@@ -109,7 +113,7 @@ void World::check_ended_job(JobId id) {
           fmt::format("{} was evicted {} times, not {}", task.name, evictions, task.evictions));
     if (task.retries_used > retries)
       history_.break_off(fmt::format("{} used {} of {} retries", task.name, task.retries_used, retries));
-    if (task.state == TaskState::failed && faults > retries + 1)
+    if (task.state == TaskState::failed && faults > (retries + 1) * (1 + reruns_[id]))
       history_.break_off(fmt::format("{} failed {} times with {} retries", task.name, faults, retries));
   }
 }

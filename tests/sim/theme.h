@@ -80,7 +80,8 @@ struct Odds {
   double is_lost = 0.003, is_late = 0.01, is_repeated = 0.005;
 
   // Of people, per step.
-  double cancel = 0.003, update_job = 0.006, drain = 0.01, resize = 0.005, stop_resize = 0.002;
+  double cancel = 0.003, cancel_task = 0.004, rerun = 0.006, update_job = 0.006, drain = 0.01, resize = 0.005,
+         stop_resize = 0.002;
   double raise_quota = 0.003;
   double remove_node = 0.003, reset_node = 0.003, evict_node = 0.005;
 };

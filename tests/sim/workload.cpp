@@ -145,9 +145,10 @@ TaskSpec World::random_task(const JobSpec& job, std::int64_t index) {
   task.resources.cores = chance(0.7) ? 1000 : between(1, 8) * 500;
   task.resources.memory = chance(0.2) ? 512u << 20 : 0;
   task.retries = between(0, 3);
-  if (chance(odds_.array))
+  if (chance(odds_.array)) {
     task.count = between(1, 60);
-  else if (chance(odds_.gang))
+    if (chance(0.2)) task.max_failures = between(0, 3);
+  } else if (chance(odds_.gang))
     task.nodes = between(1, 3);
   if (chance(0.3)) task.processes_per_node = between(1, 3);
   if (!task.count) draw_gang(task);
@@ -162,6 +163,8 @@ TaskSpec World::random_task(const JobSpec& job, std::int64_t index) {
     task.mounts.push_back({"out", MountKind::datastore, "results", "", false});
   }
   if (index > 0 && chance(0.4)) task.depends_on.push_back(job.tasks[between(0, index - 1)].name);
+  if (index > 0 && chance(0.1)) task.after.push_back(job.tasks[between(0, index - 1)].name);
+  if (index > 0 && chance(0.1)) task.after_failure.push_back(job.tasks[between(0, index - 1)].name);
   return task;
 }
 
@@ -209,6 +212,23 @@ void World::update_a_job() {
   (void)controller_->update_job(ana, *id, change);
 }
 
+// One of its tasks, or all of an array.
+void World::act_on_task(JobId id) {
+  const auto spec = store_->reads().job_spec(id, 100);
+  if (!spec) return;
+  const TaskSpec& task = spec->tasks[between(0, static_cast<std::int64_t>(spec->tasks.size()) - 1)];
+  std::string name = task.name;
+  if (task.count && chance(0.8)) name = task_name(name, between(0, *task.count - 1));
+  if (chance(0.5))
+    (void)controller_->cancel_task(ana, id, name, "");
+  else
+    rerun(id, {.task = name});
+}
+
+void World::rerun(JobId id, const Rerun& asked) {
+  if (controller_->rerun(ana, id, asked)) ++tally_["rerun.accepted"];
+}
+
 void World::people_act() {
   if (is_read_only_) return;
   controller_->set_now(now_);
@@ -220,6 +240,13 @@ void World::people_act() {
     (void)controller_->cancel(ana, *job, "no longer needed");
   }
   if (chance(odds_.update_job) && !acknowledged_.empty()) update_a_job();
+  const auto any_job = [this] {
+    auto job = acknowledged_.begin();
+    std::advance(job, random_.between(0, static_cast<std::int64_t>(acknowledged_.size()) - 1));
+    return *job;
+  };
+  if (chance(odds_.cancel_task) && !acknowledged_.empty()) act_on_task(any_job());
+  if (chance(odds_.rerun) && !acknowledged_.empty()) rerun(any_job(), {.only_failed = chance(0.5)});
   if (chance(odds_.resize)) {
     PoolRequest request;
     request.dedicated = between(1, 6);

@@ -86,6 +86,8 @@ class World {
   void submit();
   void people_act();
   void update_a_job();
+  void act_on_task(JobId id);
+  void rerun(JobId id, const Rerun& asked);
   void act_on_node(const std::string& name);
 
   // -- invariants (checks.cpp)
@@ -143,6 +145,7 @@ class World {
   std::uint32_t submitted_ = 0;
   std::uint64_t turns_ = 0;
   std::set<std::string> ended_once_;
+  std::map<JobId, std::uint32_t> reruns_;  // how often tasks of it ran again after they had ended
   TimePoint last_event_at_{};
   std::map<std::string, std::pair<JobId, TimePoint>> reserved_;  // by pool
   std::set<JobId> limited_;

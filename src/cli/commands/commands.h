@@ -18,6 +18,7 @@ void add_version(CommandTree& tree, Context& context);
 void add_store(CommandTree& tree, Context& context);
 void add_restore(CommandTree& tree, Context& context);
 void add_help(CommandTree& tree, Context& context);
+void add_top(CommandTree& tree, Context& context);
 void add_submit(CommandTree& tree, Context& context);  // short for job submit
 void add_pool(CommandTree& tree, Context& context);
 void add_autoscale(Command& pool, Context& context);

@@ -35,14 +35,37 @@ std::string path_text(const Value& file) {
 Outcome<int> list(Context& context, const FileOptions& options) {
   const Outcome<TaskPath> path = parse_one_task(options.task, "slipway files list job_1/train");
   if (!path) return give_up(path);
-  const TaskFiles files(context.service(), path->job, path->task, options.attempt);
-  return print_list(context, {.target = files.list_target(options.path),
-                              .columns = {column("KIND", "kind"),
-                                          {{"SIZE", true}, size_text},
-                                          drop(1, age_column(context, "MODIFIED", "modified_at")),
-                                          {{"PATH"}, path_text}},
-                              .id = "path",
-                              .empty = "there are no files"});
+  const Outcome<std::vector<std::string>> tasks = tasks_of(context.service(), path->job, path->task);
+  if (!tasks) return give_up(tasks);
+  const auto target_of = [&](const std::string& task) {
+    return TaskFiles(context.service(), path->job, task, options.attempt).list_target(options.path);
+  };
+  ListView view{.target = target_of(path->task),
+                .columns = {column("KIND", "kind"),
+                            {{"SIZE", true}, size_text},
+                            drop(1, age_column(context, "MODIFIED", "modified_at")),
+                            {{"PATH"}, path_text}},
+                .id = "path",
+                .empty = "there are no files"};
+  if (tasks->size() <= 1) return print_list(context, view);
+  view.columns.insert(view.columns.begin(), column("TASK", "task"));
+  view.pages = [&](const EachPage& each) -> Outcome<void> {  // of an array, task by task
+    for (const std::string& task : *tasks) {
+      bool is_enough = false;
+      const Outcome<void> listed =
+          context.service().pages(target_of(task), [&](const std::vector<Value>& files) {
+            std::vector<Value> named = files;
+            for (Value& file : named) file["task"] = task;
+            is_enough = !each(named);
+            return !is_enough;
+          });
+      // Of several tasks some may not have run, or have no such folder.
+      if (!listed && listed.error().status != 404) return listed;
+      if (is_enough) break;
+    }
+    return {};
+  };
+  return print_list(context, view);
 }
 
 // Written beside and renamed: at `to` there is the whole file or what was there before.
@@ -170,7 +193,7 @@ void add_files(CommandTree& tree, Context& context) {
   auto listed = std::make_shared<FileOptions>();
   files.verb("list", "List the files of a task", "slipway files list job_1/train outputs")
       .lists()
-      .argument("JOB/TASK", listed->task, "the task")
+      .argument("JOB/TASK", listed->task, "the task; JOB/ARRAY for all of an array")
       .argument("PATH", listed->path, "a folder below the task's own", Need::optional)
       .number("--attempt N", listed->attempt, "of this attempt (default: the last)")
       .runs([&context, listed] { return list(context, *listed); });

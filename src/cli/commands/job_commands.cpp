@@ -2,33 +2,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
-#include "base/file.h"
-#include "base/suggest.h"
+#include "cli/client/task_path.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/submit.h"
 #include "domain/ids.h"
-#include "wire/document.h"
-#include "wire/job_file.h"
 #include "wire/records.h"
+#include "wire/value.h"
 
 namespace slipway::cli {
 namespace {
-
-constexpr const char* submit_about = "Submit a job file and print the job's id";
-constexpr std::size_t job_file_max = 16u << 20;  // as the service takes it
-
-struct SubmitOptions {
-  std::string file;
-  bool wait = false;
-  std::optional<Duration> timeout;
-  std::vector<std::string> settings;
-  std::string pool, name;
-  std::optional<int> priority;
-  std::vector<std::string> environment;
-  std::vector<std::string> tags;
-};
 
 struct ListOptions {
   std::string state;
@@ -41,6 +24,13 @@ struct UpdateOptions {
   std::string job;
   std::optional<int> priority;
   std::optional<std::uint32_t> max_parallel;
+};
+
+struct AgainOptions {  // of rerun and resubmit
+  std::string job;
+  std::vector<std::string> settings;
+  bool failed = false, wait = false;
+  std::optional<Duration> timeout;
 };
 
 struct CancelOptions {
@@ -59,76 +49,6 @@ struct WaitOptions {
   std::vector<std::string> jobs;
   std::optional<Duration> timeout;
 };
-
-Outcome<std::string> read_job_file(const std::string& file) {
-  const Result<std::string> text = read_file(file == "-" ? "/dev/stdin" : file);
-  if (!text) return give_up(text);
-  if (text->size() > job_file_max)
-    return refuse(fmt::format("{} has {}, the limit of a job file is {}", file, format_bytes(text->size()),
-                              format_bytes(job_file_max)),
-                  {}, "many tasks of one kind are one entry with count: N");
-  return *text;
-}
-
-// A relative source folder is looked for beside the job file.
-std::string source_beside(const std::string& file, const std::string& source) {
-  if (source.empty() || file == "-") return source;
-  return (std::filesystem::path(file).parent_path() / source).lexically_normal().string();
-}
-
-Error no_folder(const std::string& place, const std::string& source) {
-  const std::filesystem::path path(source);
-  std::vector<std::string> folders;
-  std::error_code error;
-  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
-  for (std::filesystem::directory_iterator entry(parent, error), end; !error && entry != end;
-       entry.increment(error))
-    if (std::error_code ignored; entry->is_directory(ignored))
-      folders.push_back(entry->path().filename().string());
-  const std::string close = nearest(path.filename().string(), folders);
-  return Error{ErrorCode::not_found, fmt::format("{}source {} is not a folder", place, source),
-               fmt::format("{}a relative folder is looked for beside the job file",
-                           close.empty() ? "" : fmt::format("did you mean '{}'? ", close))};
-}
-
-// Flags of the command line come before what the file says.
-Outcome<void> apply_flags(const SubmitOptions& options, JobSpec& spec) {
-  const Outcome<Environment> environment = parse_environment(options.environment);
-  if (!environment) return give_up(environment);
-  for (const std::string& tag : options.tags) {
-    const Outcome<std::pair<std::string, std::string>> parsed = parse_assignment("--tag", tag);
-    if (!parsed) return give_up(parsed);
-    spec.tags[parsed->first] = parsed->second;
-  }
-  for (const auto& [name, value] : *environment) spec.environment[name] = value;
-  if (!options.pool.empty()) spec.pool = options.pool;
-  if (!options.name.empty()) spec.name = options.name;
-  if (options.priority) spec.priority = *options.priority;
-  if (const Result<void> valid = validate(spec); !valid) return give_up(valid);
-  return {};
-}
-
-Outcome<int> submit_file(Context& context, const SubmitOptions& options) {
-  const Outcome<std::string> text = read_job_file(options.file);
-  if (!text) return give_up(text);
-  Result<wire::JobFile> parsed =
-      wire::parse_job_file(*text, options.file == "-" ? "standard input" : options.file, options.settings);
-  if (!parsed) return give_up(parsed);
-  const std::string source = source_beside(options.file, parsed->source_folder);
-  if (std::error_code error; !source.empty() && !std::filesystem::is_directory(source, error)) {
-    const std::string place = wire::place_in(options.file, parsed->source_line, parsed->source_column);
-    return give_up(to_failure(wire::with_caret(no_folder(place, source), *text, options.file)));
-  }
-  if (const Outcome<void> applied = apply_flags(options, parsed->spec); !applied) return give_up(applied);
-  for (auto& [name, from] : parsed->files) from = source_beside(options.file, from);
-  const Outcome<Value> job = submit(context, std::move(parsed->spec), source, parsed->files);
-  if (!job) return give_up(job);
-  const std::string id = job->text_at("id");
-  if (!options.wait) return print(context, *job, id, id + "\n");
-  if (!context.is_json()) write_out(id + "\n");
-  if (const Outcome<void> written = finish_output(); !written) return give_up(written);
-  return wait_for_jobs(context, {id}, options.timeout);
-}
 
 std::string describe(const Context& context, const Value& job) {
   const Value& tasks = job.at("tasks");
@@ -153,6 +73,11 @@ std::string describe(const Context& context, const Value& job) {
       {"ran", span(context, job.time_at("started_at"), job.time_at("ended_at"))},
       {"source", job.text_at("source")},
       {"tags", tags_text(job)},
+      {"kept", job.is_true_at("pinned") ? "for ever: it is pinned"
+               : job.at("retain").is_null()
+                   ? ""
+                   : fmt::format("{} after its end", format_duration(Duration(static_cast<std::int64_t>(
+                                                         job.number_at("retain").value_or(0) * 1e6))))},
       {"notes", joined(job.items_at("notes"), "\n")},
   });
 }
@@ -265,7 +190,13 @@ Outcome<int> cancel(Context& context, const CancelOptions& options) {
   std::optional<Failure> failure;  // the first; the others are cancelled all the same
   std::vector<Value> cancelled;    // for one answer in JSON
   for (const std::string& name : jobs) {
-    const Outcome<Value> job = context.service().send("POST", resource({"jobs", name, "cancel"}), body);
+    const Outcome<TaskPath> path = parse_task_path(name);
+    if (!path) return give_up(path);
+    const Outcome<Value> job = context.service().send(
+        "POST",
+        path->task.empty() ? resource({"jobs", name, "cancel"})
+                           : resource({"jobs", path->job, "tasks", path->task, "cancel"}),
+        body);
     if (!job && !failure) failure = job.error();
     if (!job) continue;
     const std::string id = job->text_at("id");
@@ -294,27 +225,26 @@ Outcome<int> remove(Context& context, const std::string& name, bool yes) {
   return ExitCode::done;
 }
 
-Outcome<int> resubmit(Context& context, const std::string& name) {
-  const Outcome<Value> job = context.service().create(resource({"jobs", name, "resubmit"}), "{}");
+Outcome<int> resubmit(Context& context, const AgainOptions& options) {
+  Value body = Value::map();
+  if (!options.settings.empty()) {
+    body["set"] = Value::list();
+    for (const std::string& setting : options.settings) body["set"].items.emplace_back(setting);
+  }
+  const Outcome<Value> job =
+      context.service().create(resource({"jobs", options.job, "resubmit"}), wire::format_json(body));
   if (!job) return give_up(job);
-  return print(context, *job, job->text_at("id"), job->text_at("id") + "\n");
+  for (const Value& note : job->items_at("notes")) context.say("note:  " + note.scalar());
+  return print_started(context, *job, options.wait, options.timeout);
 }
 
-void fill_submit(Command command, Context& context) {
-  auto options = std::make_shared<SubmitOptions>();
-  command.argument("FILE", options->file, "a job file in YAML, or - for standard input")
-      .flag("-w,--wait", options->wait, "wait for its end; exit 0 when it succeeded, else 1")
-      .duration("--timeout TIME", options->timeout, "with --wait: give up after so long, exit 124")
-      .texts("--set NAME=VALUE", options->settings,
-             "change the file: priority=5, tasks.gang.nodes=4 (repeatable)")
-      .text("--pool POOL", options->pool, "where to run (default: the file's, or the default pool)")
-      .text("--name NAME", options->name, "the job's name (default: the file's)")
-      .integer("--priority N", options->priority,
-               "from -1000 to 1000, higher first (default: the file's, or 0)")
-      .texts("-e,--env,--environment NAME=VALUE", options->environment,
-             "a variable for every task, before the file's (repeatable)")
-      .texts("--tag NAME=VALUE", options->tags, "a tag to find the job by (repeatable)")
-      .runs([&context, options] { return submit_file(context, *options); });
+Outcome<int> rerun(Context& context, const AgainOptions& options) {
+  Value body = Value::map();
+  if (options.failed) body["only"] = "failed";
+  const Outcome<Value> job =
+      context.service().send("POST", resource({"jobs", options.job, "rerun"}), wire::format_json(body));
+  if (!job) return give_up(job);
+  return print_started(context, *job, options.wait, options.timeout);
 }
 
 void add_wait(Command& job, Context& context) {
@@ -352,7 +282,7 @@ void add_update(Command& job, Context& context) {
 void add_cancel(Command& job, Context& context) {
   auto options = std::make_shared<CancelOptions>();
   job.verb("cancel", "Cancel jobs and stop their tasks", "slipway job cancel job_1 job_2")
-      .arguments("JOB", options->jobs, "ids or names", Need::optional)
+      .arguments("JOB[/TASK]", options->jobs, "ids or names; JOB/ARRAY for all of an array", Need::optional)
       .flag("--all", options->all, "all jobs of the workspace that have not ended")
       .word("--state STATE", options->state, {"queued", "running"}, "all in this state")
       .text("--name JOB_NAME", options->name, "all with this name")
@@ -373,6 +303,29 @@ void add_delete(Command& job, Context& context) {
       .runs([&context, name, yes] { return remove(context, *name, *yes); });
 }
 
+void add_again(Command& job, Context& context) {
+  const auto waits = [](Command command, AgainOptions& options) {
+    command.flag("-w,--wait", options.wait, "wait for its end; exit 0 when it succeeded, else 1")
+        .duration("--timeout TIME", options.timeout, "with --wait: give up after so long, exit 124");
+    return command;
+  };
+  auto same = std::make_shared<AgainOptions>();
+  waits(job.verb("rerun", "Run the tasks again that did not succeed, in the same job",
+                 "slipway job rerun job_1 --failed --wait")
+            .argument("JOB", same->job, "id or name")
+            .flag("--failed", same->failed, "only those that failed, and what was skipped for it"),
+        *same)
+      .runs([&context, same] { return rerun(context, *same); });
+  auto fresh = std::make_shared<AgainOptions>();
+  waits(job.verb("resubmit", "Submit a job again as a new one, with the same code",
+                 "slipway job resubmit job_1 --set environment.RATE=0.1 --wait")
+            .argument("JOB", fresh->job, "id or name")
+            .texts("--set NAME=VALUE", fresh->settings,
+                   "change it: priority=5, tasks.gang.nodes=4 (repeatable)"),
+        *fresh)
+      .runs([&context, fresh] { return resubmit(context, *fresh); });
+}
+
 // A command that takes nothing but a job.
 void add_simple(Command& noun, Context& context, const std::string& verb, const std::string& about,
                 Outcome<int> (*action)(Context&, const std::string&)) {
@@ -384,14 +337,10 @@ void add_simple(Command& noun, Context& context, const std::string& verb, const 
 
 }  // namespace
 
-void add_submit(CommandTree& tree, Context& context) {
-  fill_submit(tree.add("submit", submit_about, "slipway submit train.yaml --wait"), context);
-}
-
 void add_job(CommandTree& tree, Context& context) {
   Command job =
       tree.add("job", "Jobs: submit, watch, explain, cancel", "slipway job submit train.yaml --wait");
-  fill_submit(job.verb("submit", submit_about, "slipway job submit train.yaml --wait"), context);
+  add_job_submit(job, context);
   add_list(job, context);
   add_job_usage(job, context);
   add_simple(job, context, "show", "Show one job", [](Context& with, const std::string& name) {
@@ -408,9 +357,17 @@ void add_job(CommandTree& tree, Context& context) {
              [](Context& with, const std::string& name) {
                return change(with, name, {{"held", false}});
              });
+  add_simple(job, context, "pin", "Keep a job for ever: no rule deletes it",
+             [](Context& with, const std::string& name) {
+               return change(with, name, {{"pinned", true}});
+             });
+  add_simple(job, context, "unpin", "Let a job be deleted by the rule that holds for it",
+             [](Context& with, const std::string& name) {
+               return change(with, name, {{"pinned", false}});
+             });
   add_delete(job, context);
   add_simple(job, context, "why", "Explain the state of a job", why);
-  add_simple(job, context, "resubmit", "Submit the same job and code again", resubmit);
+  add_again(job, context);
 }
 
 }  // namespace slipway::cli

@@ -13,6 +13,7 @@
 #include "cli/client/retry.h"
 #include "cli/commands/context.h"
 #include "cli/output/pager.h"
+#include "cli/output/screen.h"
 #include "wire/yaml_text.h"
 
 namespace slipway::cli {
@@ -177,20 +178,9 @@ Outcome<void> redraw(Context& context, const ListView& view, const std::vector<L
         context, view, [&](const Value& item) { writer.add(item); }, [] {});
   });
   if (!done) return done;
-  std::string text =
+  const std::string text =
       writer.count() == 0 && !context.is_json() ? view.empty + "\n" : writer.take() + writer.finish();
-  std::string screen = "\x1b[H";
-  std::size_t lines = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    if (options.height > 0 && ++lines >= options.height) {
-      screen += "\x1b[2m…\x1b[0m\x1b[K";
-      break;
-    }
-    screen += text.substr(begin, end - begin) + "\x1b[K\n";
-    begin = end + 1;
-  }
-  write_out(screen + "\x1b[J");
+  write_out(screen_of(text, options.height));
   return finish_output();
 }
 
@@ -217,7 +207,7 @@ Outcome<void> print_changes(Context& context, const ListView& view, ItemWriter& 
 
 Outcome<int> watch(Context& context, const ListView& view, const std::vector<ListColumn>& columns) {
   const bool is_screen = is_terminal(STDOUT_FILENO);
-  if (is_screen) write_out("\x1b[2J");
+  if (is_screen) write_out(clear_screen);
   ItemWriter writer(context, view, columns, options_for(context));
   std::map<std::string, std::string> seen;
   for (;; std::this_thread::sleep_for(1s)) {

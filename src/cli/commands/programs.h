@@ -2,11 +2,13 @@
 // Programs of other layers that commands start; passed in from apps/.
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/quantity.h"
 #include "base/result.h"
 #include "domain/recording.h"
@@ -35,6 +37,9 @@ struct UpOptions {  // defaults are filled in: data from SLIPWAY_HOME or ~/.slip
     std::string issuer, client, secret_file, groups_file;
   };
   Oidc oidc{};
+  // How long jobs are kept after their end; absent: for ever. And in workspaces where it is otherwise.
+  std::optional<Duration> retain{};
+  std::map<std::string, Duration> retain_in{};
 };
 
 struct StoreReport {    // what is in a database

@@ -36,6 +36,7 @@ struct UpFlags {
   std::string backup_folder;
   std::optional<std::uint32_t> backups_kept;
   bool mask_secrets = false;
+  std::vector<std::string> retain;
   std::string passphrase_file;
 };
 
@@ -56,6 +57,31 @@ Outcome<std::vector<std::string>> run_as_rules(const UpFlags& flags) {
     }
   }
   if (const auto parsed = RunAsRules::parse(rules); !parsed) return give_up(parsed);
+  return rules;
+}
+
+struct RetainRules {
+  std::optional<Duration> usual;
+  std::map<std::string, Duration> workspaces;
+};
+
+// 30d for all, WORKSPACE=7d for one.
+Outcome<RetainRules> retain_rules(const std::vector<std::string>& texts) {
+  constexpr Duration longest{100ll * 365 * 24 * 3'600 * 1'000'000};
+  RetainRules rules;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    const Result<Duration> time =
+        parse_duration(equals == std::string::npos ? text : text.substr(equals + 1));
+    if (!time || *time > longest)
+      return misuse(
+          fmt::format("--retain {}: {}", text, time ? "it is longer than 100 years" : time.error().what),
+          "--retain 30d, or --retain team=7d for one workspace; without it jobs are kept for ever");
+    if (equals == std::string::npos)
+      rules.usual = *time;
+    else
+      rules.workspaces[text.substr(0, equals)] = *time;
+  }
   return rules;
 }
 
@@ -80,6 +106,8 @@ Outcome<int> up(Context& context, const UpFlags& flags) {
                   "the provider says what it calls this service");
   const Outcome<std::vector<std::string>> run_as = run_as_rules(flags);
   if (!run_as) return give_up(run_as);
+  const Outcome<RetainRules> retain = retain_rules(flags.retain);
+  if (!retain) return give_up(retain);
   std::vector<std::string> roots;
   for (const std::string& root : flags.datastore_roots) {
     roots.push_back(std::filesystem::absolute(root, error).lexically_normal().string());
@@ -91,7 +119,7 @@ Outcome<int> up(Context& context, const UpFlags& flags) {
                                 std::move(roots), flags.new_secret_key, *run_as, flags.trust_members,
                                 flags.audit_reads, flags.is_new, flags.accepts_loss, backups,
                                 std::max(1u, flags.backups_kept.value_or(7)), flags.mask_secrets, passphrases,
-                                flags.host_names, flags.oidc});
+                                flags.host_names, flags.oidc, retain->usual, retain->workspaces});
 }
 
 // What was said of TLS goes with the address.
@@ -219,6 +247,9 @@ void add_up(CommandTree& tree, Context& context) {
             "mask the values of a task's secrets in its output, when it is read")
       .flag("--insecure", flags->insecure, "allow listening beyond this machine without TLS")
       .text("--backup-dir DIR", flags->backup_folder, "back the database up into this folder every night")
+      .texts("--retain TIME", flags->retain,
+             "delete jobs with their files and logs so long after their end: 30d; team=7d for a workspace "
+             "(may be repeated; default: never)")
       .number("--backup-keep N", flags->backups_kept, "how many backups to keep (default 7)")
       .flag("--new", flags->is_new, "begin anew in a folder whose database is gone")
       .flag("--accept-loss", flags->accepts_loss, "continue with a database that has lost turns")

@@ -183,6 +183,14 @@ Outcome<int> wait_for_jobs(Context& context, const std::vector<std::string>& job
   return print_ends(context, watched);
 }
 
+Outcome<int> print_started(Context& context, const Value& job, bool wait, std::optional<Duration> timeout) {
+  const std::string id = job.text_at("id");
+  if (!wait) return print(context, job, id, id + "\n");
+  if (!context.is_json()) write_out(id + "\n");
+  if (const Outcome<void> written = finish_output(); !written) return give_up(written);
+  return wait_for_jobs(context, {id}, timeout);
+}
+
 std::string tags_text(const Value& tagged) {
   std::string text;
   for (const auto& [name, value] : tagged.at("tags").fields)

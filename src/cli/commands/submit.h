@@ -24,6 +24,12 @@ Outcome<std::pair<std::string, std::string>> parse_assignment(const std::string&
 // From NAME=VALUE each, as -e takes them.
 Outcome<Environment> parse_environment(const std::vector<std::string>& settings);
 
+// Prints the id of a job that was started, and waits for its end where that is asked for.
+Outcome<int> print_started(Context& context, const Value& job, bool wait, std::optional<Duration> timeout);
+
+// submit and validate below `job`. (submit_commands.cpp)
+void add_job_submit(Command& job, Context& context);
+
 // "job_1 keeps running …" with the commands to watch or end it, for Ctrl-C.
 std::string how_to_resume(const std::string& job);
 

@@ -3,6 +3,7 @@
 
 #include "cli/client/task_path.h"
 #include "cli/commands/commands.h"
+#include "wire/value.h"
 
 namespace slipway::cli {
 namespace {
@@ -68,6 +69,18 @@ Outcome<int> list(Context& context, const std::string& text, const std::string& 
        .empty = state.empty() ? job + " has no tasks" : fmt::format("no task of {} is {}", job, state)});
 }
 
+// `verb` of the API, and what follows from it in words.
+Outcome<int> change(Context& context, const std::string& text, const std::string& verb, const Value& body,
+                    const std::string& outcome) {
+  const Outcome<TaskPath> path = parse_one_task(text, fmt::format("slipway task {} 'job_1/sweep[7]'", verb));
+  if (!path) return give_up(path);
+  const Outcome<Value> job = context.service().send(
+      "POST", resource({"jobs", path->job, "tasks", path->task, verb}), wire::format_json(body));
+  if (!job) return give_up(job);
+  const std::string id = job->text_at("id") + "/" + path->task;
+  return print(context, *job, id, fmt::format("{} {}\n", id, outcome));
+}
+
 }  // namespace
 
 void add_task(CommandTree& tree, Context& context) {
@@ -83,6 +96,22 @@ void add_task(CommandTree& tree, Context& context) {
              "skipped"},
             "only those in this state")
       .runs([&context, job, state] { return list(context, *job, *state); });
+  auto which = std::make_shared<std::string>();
+  auto reason = std::make_shared<std::string>();
+  task.verb("cancel", "Cancel a task, or all of an array; the rest of the job goes on",
+            "slipway task cancel 'job_1/sweep[7]'")
+      .argument("JOB/TASK", *which, "the task; JOB/ARRAY for all of an array")
+      .text("--reason TEXT", *reason, "kept with the task, and shown")
+      .runs([&context, which, reason] {
+        Value body = Value::map();
+        if (!reason->empty()) body["reason"] = *reason;
+        return change(context, *which, "cancel", body, "is cancelled");
+      });
+  auto again = std::make_shared<std::string>();
+  task.verb("retry", "Run a task again that failed or was cancelled; or now, where it waits to",
+            "slipway task retry 'job_1/sweep[7]'")
+      .argument("JOB/TASK", *again, "the task; JOB/ARRAY for all of an array that did not succeed")
+      .runs([&context, again] { return change(context, *again, "retry", Value::map(), "runs again"); });
   auto path = std::make_shared<std::string>();
   task.verb("show", "Show one task and its attempts", "slipway task show 'job_1/sweep[7]'")
       .argument("JOB/TASK", *path, "the task")
