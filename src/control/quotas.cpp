@@ -204,7 +204,8 @@ void count_disk(Turn& turn, const DiskUse& use, std::uint64_t before) {
     std::uint64_t& used = turn.state.quota_used[key][QuotaKind::disk];
     // The rows are what is true, and a restart adds them up again: a sum that disagrees ends nobody's work.
     if (used < before)
-      log::error("quota.disk", {{"workspace", key.workspace}, {"user", key.user}, {"sum", used}, {"row", before}});
+      log::error("quota.disk",
+                 {{"workspace", key.workspace}, {"user", key.user}, {"sum", used}, {"row", before}});
     used = std::max(used, before) - before + use.bytes;
     turn.effects.outputs.disk.emplace_back(key, used);
   }
