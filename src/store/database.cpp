@@ -49,6 +49,11 @@ Statement& Statement::bind(std::string_view text) {
                                                    text.size(), SQLITE_STATIC, SQLITE_UTF8) == SQLITE_OK);
   return *this;
 }
+Statement& Statement::bind_bytes(std::string_view bytes) {
+  SLIPWAY_CHECK(!statement_ || sqlite3_bind_blob64(statement_, ++at_, bytes.data() ? bytes.data() : "",
+                                                   bytes.size(), SQLITE_STATIC) == SQLITE_OK);
+  return *this;
+}
 Statement& Statement::bind_null() {
   SLIPWAY_CHECK(!statement_ || sqlite3_bind_null(statement_, ++at_) == SQLITE_OK);
   return *this;
@@ -76,9 +81,14 @@ std::string Statement::text(int column) const {
   return text ? std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)))
               : std::string();
 }
+std::string_view Statement::bytes(int column) const {
+  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+  return {bytes ? bytes : "", static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+}
 bool Statement::is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
 
-Result<std::unique_ptr<Database>> Database::open(const std::string& path, const char* vfs) {
+Result<std::unique_ptr<Database>> Database::open(const std::string& path, const char* vfs,
+                                                 const std::vector<const char*>& migrations) {
   // For its owner only, also where it was made before; SQLite gives its log the same mode. One that is there
   // is not opened for this: closing it would end the locks that this process has on it.
   if (!Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) && errno == EEXIST &&
@@ -89,7 +99,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, vfs);
   std::unique_ptr<Database> db(new Database(handle));
   if (opened != SQLITE_OK) return fail(error_of(handle, "cannot open " + path));
-  if (auto migrated = db->migrate(path); !migrated) return fail(migrated.error());
+  if (auto migrated = db->migrate(path, migrations); !migrated) return fail(migrated.error());
   // The cache is small because the hot set is; WAL with FULL means a commit is one write and one fdatasync.
   for (const char* pragma : {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA cache_size=-4096",
                              "PRAGMA temp_store=MEMORY", "PRAGMA foreign_keys=OFF"})
@@ -117,7 +127,7 @@ Result<std::unique_ptr<Database>> Database::open_reader(const std::string& path,
   return db;
 }
 
-Result<void> Database::migrate(const std::string& path) {
+Result<void> Database::migrate(const std::string& path, const std::vector<const char*>& migrations) {
   const auto damaged = [&](const Error& error) {
     if (error.code != ErrorCode::conflict)
       return fail(error.code, fmt::format("{} cannot be used: {}", path, error.what), error.hint);
@@ -131,7 +141,7 @@ Result<void> Database::migrate(const std::string& path) {
     if (!row) return damaged(row.error());
     version = ask.integer(0);
   }
-  const auto known = static_cast<std::int64_t>(migrations().size());
+  const auto known = static_cast<std::int64_t>(migrations.size());
   if (version > known)
     return fail(ErrorCode::conflict,
                 fmt::format("{} was written by a newer Slipway (version {} of its tables; this one knows {})",
@@ -149,8 +159,7 @@ Result<void> Database::migrate(const std::string& path) {
   for (std::int64_t next = version; next < known; ++next) {
     Transaction transaction(*this);
     if (auto begun = transaction.begin(); !begun) return damaged(begun.error());
-    if (auto done = execute(migrations()[static_cast<std::size_t>(next)]); !done)
-      return damaged(done.error());
+    if (auto done = execute(migrations[static_cast<std::size_t>(next)]); !done) return damaged(done.error());
     if (auto done = execute(fmt::format("PRAGMA user_version={}", next + 1).c_str()); !done)
       return damaged(done.error());
     if (auto done = transaction.commit(); !done) return damaged(done.error());

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "store/migrations.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -36,6 +37,7 @@ class Statement {  // borrowed from the database; reset when it goes out of scop
   Statement& bind(const std::optional<T>& value) {
     return value ? bind(*value) : bind_null();
   }
+  Statement& bind_bytes(std::string_view bytes);  // must outlive run() or the last step(), as texts
   Statement& bind_null();
 
   Result<void> run();   // a statement without rows
@@ -44,6 +46,7 @@ class Statement {  // borrowed from the database; reset when it goes out of scop
   std::int64_t integer(int column) const;
   double real(int column) const;
   std::string text(int column) const;
+  std::string_view bytes(int column) const;  // until the next step()
   bool is_null(int column) const;
 
  private:
@@ -61,7 +64,10 @@ class Database {
 
   // Error `conflict` when the file is not a database, is damaged, or was written by a newer Slipway; it is
   // not touched then.
-  static Result<std::unique_ptr<Database>> open(const std::string& path, const char* vfs = nullptr);
+  // Its tables are what `migrations` make, in their order.
+  static Result<std::unique_ptr<Database>> open(
+      const std::string& path, const char* vfs = nullptr,
+      const std::vector<const char*>& migrations = store::migrations());
   // The same file for reading only, while another connection writes.
   static Result<std::unique_ptr<Database>> open_reader(const std::string& path, const char* vfs = nullptr);
   ~Database();
@@ -74,7 +80,7 @@ class Database {
 
  private:
   explicit Database(sqlite3* db) : db_(db) {}
-  Result<void> migrate(const std::string& path);
+  Result<void> migrate(const std::string& path, const std::vector<const char*>& migrations);
   static int committed(void* self, sqlite3* db, const char* name, int pages);
 
   sqlite3* db_;

@@ -68,12 +68,6 @@ std::vector<OrderKey> tie_break(Searched searched, bool is_usual) {
   return {};
 }
 
-// The sign of a - b.
-int compare_values(const SortValue& a, const SortValue& b) {
-  if (a.is_text) return a.text.compare(b.text);
-  return a.number < b.number ? -1 : a.number > b.number ? 1 : 0;
-}
-
 std::uint32_t hash_of(std::string_view text) { return crc32c(text.data(), text.size()); }
 
 }  // namespace
@@ -101,32 +95,42 @@ Result<Order> parse_order(const std::vector<std::string>& items, Searched search
   return order;
 }
 
+SortView sort_view(const OrderKey& key, const Subject& subject) {
+  if (key.field.is_number) {
+    const auto number = subject.number(key.field);
+    if (!number) return {};
+    if (std::isnan(*number)) return {SortValue::Rank::nan, false, 0, {}};
+    return {SortValue::Rank::value, false, *number, {}};
+  }
+  const auto text = subject.text(key.field);
+  if (!text) return {};
+  return {SortValue::Rank::value, true, 0, *text};
+}
+
+SortView view_of(const SortValue& value) { return {value.rank, value.is_text, value.number, value.text}; }
+
+int compare(const OrderKey& key, const SortView& a, const SortView& b) {
+  if (a.rank != b.rank) return a.rank < b.rank ? -1 : 1;
+  if (a.rank != SortValue::Rank::value) return 0;
+  const int sign = a.is_text && b.is_text ? a.text.compare(b.text)
+                   : a.number < b.number  ? -1
+                   : a.number > b.number  ? 1
+                                          : 0;
+  return key.descending ? -sign : sign;
+}
+
 SortValues sort_values(const Order& order, const Subject& subject) {
-  SortValues values(order.keys.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const Field& field = order.keys[i].field;
-    SortValue& value = values[i];
-    if (field.is_number) {
-      const auto number = subject.number(field);
-      if (!number) continue;
-      value.rank = std::isnan(*number) ? SortValue::Rank::nan : SortValue::Rank::value;
-      value.number = std::isnan(*number) ? 0 : *number;
-    } else {
-      const auto text = subject.text(field);
-      if (!text) continue;
-      value = {SortValue::Rank::value, true, 0, std::string(*text)};
-    }
+  SortValues values;
+  for (const OrderKey& key : order.keys) {
+    const SortView view = sort_view(key, subject);
+    values.push_back({view.rank, view.is_text, view.number, std::string(view.text)});
   }
   return values;
 }
 
 bool comes_before(const Order& order, const SortValues& a, const SortValues& b) {
-  for (std::size_t i = 0; i < order.keys.size(); ++i) {
-    if (a[i].rank != b[i].rank) return a[i].rank < b[i].rank;
-    if (a[i].rank != SortValue::Rank::value) continue;
-    if (const int sign = compare_values(a[i], b[i]); sign != 0)
-      return order.keys[i].descending ? sign > 0 : sign < 0;
-  }
+  for (std::size_t i = 0; i < order.keys.size(); ++i)
+    if (const int sign = compare(order.keys[i], view_of(a[i]), view_of(b[i])); sign != 0) return sign < 0;
   return false;
 }
 

@@ -35,6 +35,17 @@ struct SortValue {
 };
 using SortValues = std::vector<SortValue>;
 
+// The same without a copy of the text.
+struct SortView {
+  SortValue::Rank rank = SortValue::Rank::missing;
+  bool is_text = false;
+  double number = 0;
+  std::string_view text;
+};
+SortView sort_view(const OrderKey& key, const Subject& subject);
+SortView view_of(const SortValue& value);
+int compare(const OrderKey& key, const SortView& a, const SortView& b);  // < 0: a comes first
+
 SortValues sort_values(const Order& order, const Subject& subject);
 bool comes_before(const Order& order, const SortValues& a, const SortValues& b);
 

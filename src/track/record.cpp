@@ -105,7 +105,8 @@ bool load_run_row(State& state, const EntityName& name, ByteReader& in) {
 }  // namespace
 
 void put(ByteWriter& out, const Experiment& experiment) {
-  for (const std::string* text : {&experiment.id, &experiment.name, &experiment.artifact_location})
+  for (const std::string* text :
+       {&experiment.id, &experiment.name, &experiment.artifact_location, &experiment.user})
     out.text(*text);
   out.byte(static_cast<std::uint8_t>(experiment.lifecycle));
   out.integer(experiment.created_at);
@@ -113,7 +114,8 @@ void put(ByteWriter& out, const Experiment& experiment) {
   put_pairs(out, experiment.tags);
 }
 void get(ByteReader& in, Experiment& experiment) {
-  for (std::string* text : {&experiment.id, &experiment.name, &experiment.artifact_location})
+  for (std::string* text :
+       {&experiment.id, &experiment.name, &experiment.artifact_location, &experiment.user})
     *text = in.text();
   get_enum(in, experiment.lifecycle, 2);
   experiment.created_at = in.integer();

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <future>
 
+#include "track/memory_image.h"
 #include "track/view.h"
 
 namespace slipway::track {
@@ -25,30 +26,6 @@ class Folder {
 
  private:
   std::string path_;
-};
-
-class MemoryImage final : public Image {
- public:
-  Result<std::uint64_t> load(
-      const std::function<Result<void>(const EntityName&, std::string_view)>& row) override {
-    for (const auto& [name, body] : rows)
-      if (auto loaded = row(name, body); !loaded) return fail(loaded.error());
-    return number;
-  }
-  Result<void> save(std::uint64_t through, const std::vector<Row>& changed) override {
-    if (fails) return fail(ErrorCode::unavailable, "no space left on device");
-    number = through;
-    for (const Row& row : changed) {
-      if (row.body)
-        rows[row.name] = *row.body;
-      else
-        rows.erase(row.name);
-    }
-    return {};
-  }
-  std::map<EntityName, std::string> rows;
-  std::uint64_t number = 0;
-  bool fails = false;
 };
 
 struct TestClock final : Clock {
@@ -81,7 +58,7 @@ class Store {
   void make_run(const std::string& id) {
     const auto made = change([&](Change& change) -> Result<int> {
       if (!change.workspace().experiments.contains("1"))
-        change.put_experiment({"1", "fits", "", Lifecycle::active, 1, 1, {}});
+        change.put_experiment({"1", "fits", "", "ann", Lifecycle::active, 1, 1, {}});
       change.put_run(
           {id, "1", "calm-owl", "ann", "mlflow-artifacts:/1", RunStatus::running, Lifecycle::active, 1, {}});
       return 0;

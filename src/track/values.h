@@ -46,6 +46,7 @@ struct Experiment {
   std::string id;
   std::string name;
   std::string artifact_location;
+  std::string user;  // who made it
   Lifecycle lifecycle = Lifecycle::active;
   Millis created_at = 0;
   Millis updated_at = 0;
