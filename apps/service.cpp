@@ -25,6 +25,7 @@
 #include "base/random.h"
 #include "base/sha256.h"
 #include "compat/batchai/batchai.h"
+#include "compat/mlflow/mlflow.h"
 #include "container/engines.h"
 #include "container/run_as.h"
 #include "control/loop.h"
@@ -32,6 +33,7 @@
 #include "net/server.h"
 #include "provision/local.h"
 #include "store/sqlite.h"
+#include "store/track_image.h"
 #include "wire/records.h"
 
 namespace slipway {
@@ -220,9 +222,20 @@ class Service {
     if (!own_agents) return fail(own_agents.error());
     local_nodes_hash_ = *own_agents;
     if (auto probed = store_->probe(); !probed && degraded_.empty()) degraded_ = probed.error().what;
+    if (auto tracked = open_tracker(); !tracked) return tracked;
     if (!degraded_.empty()) log::warning("store.degraded", {{"why", degraded_}});
     if (changes.tokens.empty()) return {};
     return store_->save(changes);
+  }
+
+  Result<void> open_tracker() {
+    auto image = store::open_track_image(data_ + "/track.db");
+    if (!image) return fail(image.error());
+    track_image_ = std::move(*image);
+    auto tracker = track::Tracker::open({data_ + "/track"}, *track_image_, clock_);
+    if (!tracker) return fail(tracker.error());
+    tracker_ = std::move(*tracker);
+    return {};
   }
 
   Result<void> listen() {
@@ -313,6 +326,7 @@ class Service {
     api_ = std::make_unique<api::Api>(loop_, *control_, clock_, std::move(api_options));
     api_->add_compat_api(
         batchai::make_batchai_api(api_->compat_api_context(), batchai_options(settings.machine.total)));
+    api_->add_compat_api(mlflow::make_mlflow_api(api_->compat_api_context(), *tracker_));
     api_->set_tokens(tokens_);
     api_->set_disk_used(disk_used_);
     api_->set_quotas(quotas_);
@@ -412,6 +426,8 @@ class Service {
   net::Loop loop_;
   ServiceEffects effects_;
   std::unique_ptr<control::Store> store_;
+  std::unique_ptr<track::Image> track_image_;
+  std::unique_ptr<track::Tracker> tracker_;  // outlives the API, whose requests it answers
   std::unique_ptr<control::Loop> control_;
   std::shared_ptr<api::AuditLog> audit_;
   std::unique_ptr<api::Api> api_;

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "api/secrets.h"
+#include "base/encoding.h"
 #include "base/folder_removal.h"
 #include "base/log.h"
 #include "base/sha256.h"
@@ -40,6 +41,18 @@ bool is_login(const net::Request& head) {
 
 bool is_parsed_on_worker(const net::Request& head) {
   return head.method == "POST" && (head.path == "/v1/jobs" || head.path == "/v1/blobs/missing");
+}
+
+// The token that a request shows.
+std::optional<std::string> secret_of(const net::Request& request, bool takes_basic) {
+  const auto header = request.header("Authorization");
+  if (!header) return std::nullopt;
+  if (header->starts_with("Bearer ")) return header->substr(7);
+  if (!takes_basic || !header->starts_with("Basic ")) return std::nullopt;
+  const auto pair = parse_base64(std::string_view(*header).substr(6));
+  const std::size_t colon = pair ? pair->find(':') : std::string::npos;
+  if (colon == std::string::npos) return std::nullopt;
+  return pair->substr(colon + 1);
 }
 
 std::string who_may(const Access& access) {
@@ -135,9 +148,10 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
 const TokenRecord* Api::identify(const net::Request& request) const {
   if (const auto key = request.header(node_key_header))
     if (const TokenRecord* token = tokens_.find_secret(*key); token && !token->node.empty()) return token;
-  const auto header = request.header("Authorization");
-  if (!header || !header->starts_with("Bearer ")) return nullptr;
-  const TokenRecord* token = tokens_.find_secret(header->substr(7));
+  const CompatApi* compat = compat_api_of(request);
+  const auto secret = secret_of(request, compat && compat->takes_basic());
+  if (!secret) return nullptr;
+  const TokenRecord* token = tokens_.find_secret(*secret);
   // The control thread drops it with the turn that is due now.
   return token && token->expires_at && *token->expires_at <= clock_.now() ? nullptr : token;
 }
@@ -210,6 +224,8 @@ CompatApiContext Api::compat_api_context() {
 std::optional<RequestRefusal> Api::check_request(const net::Request& head, const Admission& admission) const {
   if (auto refused = guard_.check_origin(head)) return refused;
   if (admission.refusal) return std::nullopt;
+  // Artifacts have the types of their files; no page of another site can send a PUT without being asked.
+  if (admission.compat && head.method == "PUT" && admission.compat->body(head).is_file) return std::nullopt;
   const bool is_file = head.method == "PUT" && (head.path.starts_with("/v1/blobs/") || is_upload(head));
   return guard_.check_body(head, {.takes_any = is_file});
 }
@@ -261,6 +277,11 @@ net::BodyPolicy Api::policy(const net::Request& head) {
                     : admission.is_open         ? 0
                     : is_parsed_on_worker(head) ? large_body_max
                                                 : body_max;
+  if (admission.compat && !admission.is_open) {
+    const CompatBody body = admission.compat->body(head);
+    policy.size_max = body.size_max;
+    if (body.is_file) policy.spool_folder = blobs_.spool_folder();
+  }
   if (head.method == "PUT" && head.path.starts_with("/v1/blobs/")) {
     policy.size_max = snapshot_size_max;
     policy.spool_folder = blobs_.spool_folder();

@@ -1,6 +1,7 @@
 #pragma once
 // A compatibility API: the service under another product's REST paths, resources and error form. Those there
 // are lie in src/compat.
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,12 +25,21 @@ struct CompatRoute {
   Access access;
 };
 
+struct CompatBody {
+  std::uint64_t size_max = 1u << 20;
+  bool is_file = false;  // of any type, and size: it comes as one
+};
+
 class CompatApi {
  public:
   virtual ~CompatApi() = default;
   virtual bool answers(std::string_view path) const = 0;
   // What the request asks of the table: decided before its body is read.
   virtual Access access(const net::Request& head) const = 0;
+  // The body that the request may have.
+  virtual CompatBody body(const net::Request& /*head*/) const { return {}; }
+  // Whether its clients may show their token as the password of basic authentication, beside any name.
+  virtual bool takes_basic() const { return false; }
   virtual std::vector<CompatRoute> routes() const = 0;  // all there are
   virtual ReservedTags reserved_tags() const = 0;       // under which it files its things
   virtual net::Response unauthorized() const = 0;

@@ -9,6 +9,9 @@
 #include "api/service.h"
 #include "base/file.h"
 #include "domain/access.h"
+#include "track/experiments.h"
+#include "track/registry.h"
+#include "track/runs.h"
 
 namespace slipway::test {
 namespace {
@@ -41,12 +44,17 @@ const std::map<std::string, std::string> names = {
     {"experiment", "e"},    {"cluster", "c"},     {"server", "f"},
     {"user", "ana"},        {"login", "x"},       {"location", "local"},
     {"operation", "1"},     {"expiry", "1"},      {"signature", "x"},
-    {"path", "a/b/c/d"}};
+    {"path", "a/b/c/d"},    {"model_id", "m-1"},  {"key", "k"}};
+constexpr const char* artifact = "1/anas-run/artifacts/x";  // of ana's run
 const std::map<std::string, std::string> bodies = {
     {"PATCH "
      "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.BatchAI/workspaces/"
      "{workspace}/clusters/{cluster}",
      R"({"properties":{"scaleSettings":{"manual":{"targetNodeCount":0}}}})"},
+    {"POST /api/2.0/mlflow/experiments/delete", R"({"experiment_id":"1"})"},
+    {"POST /api/2.0/mlflow/runs/delete", R"({"run_id":"anas-run"})"},
+    {"DELETE /api/2.0/mlflow/registered-models/delete", R"({"name":"m"})"},
+    {"DELETE /api/2.0/mlflow/model-versions/delete", R"({"name":"m","version":"1"})"},
     {"PUT /v1/datastores/{name}", "{}"},
     {"PATCH /v1/jobs/{job}", R"({"priority":1})"},
     {"PUT /v1/secrets/{name}", R"({"value":"x"})"},
@@ -67,12 +75,35 @@ std::string target_of(const Route& route) {
     // Both APIs call a job's part {job}; and what is made has no owner yet.
     std::string name = names.at(part);
     if (part == "job" && target.starts_with("/subscriptions/")) name = "j";
+    if (part == "path" && target.starts_with("/api/2.0/mlflow-artifacts/")) name = artifact;
     if (part == "name" && route.access.verb() == Verb::create) name = "fresh";
     target.replace(at, end - at + 1, name);
   }
   auto query = queries.find(route.method + " " + route.path);
   if (query == queries.end()) query = queries.find(route.path);
   return query == queries.end() ? target : target + query->second;
+}
+
+// An experiment 1, a run in it, a model with a version.
+void make_tracked(Service& service) {
+  std::promise<Result<std::uint32_t>> made;
+  service.tracker().change<std::uint32_t>(
+      {"default", "ana"},
+      [](track::Change& change) -> Result<std::uint32_t> {
+        track::add_default_experiment(change);
+        track::NewRun run;
+        run.id = "anas-run";
+        run.experiment = track::create_experiment(change, {"fits", "", {}}).value();
+        track::NewVersion version;
+        version.model = "m";
+        version.run = track::create_run(change, run).value()->info.id;
+        version.source = "runs:/anas-run/model";
+        return track::create_model(change, "m", "", {}).and_then([&] {
+          return track::create_version(change, version);
+        });
+      },
+      [&](Result<std::uint32_t> result) { made.set_value(std::move(result)); });
+  EXPECT_EQ(made.get_future().get(), 1u);
 }
 
 // A workspace with one thing of every kind, all made by ana.
@@ -100,6 +131,7 @@ std::unique_ptr<Service> make_world() {
       "PUT", in + "/experiments/e/jobs/j",
       R"({"properties":{"cluster":{"id":")" + in +
           R"(/clusters/c"},"nodeCount":1,"stdOutErrPathPrefix":"/tmp","customToolkitSettings":{"commandLine":"true"}}})");
+  make_tracked(*service);
   return service;
 }
 
@@ -109,7 +141,10 @@ std::string contents(Service& service) {
   for (const std::string& list :
        {std::string("/v1/pools"), std::string("/v1/jobs"), std::string("/v1/nodes"),
         std::string("/v1/datastores"), std::string("/v1/secrets"), std::string("/v1/tokens"),
-        std::string("/v1/datastores/store/files"), std::string(batchai) + "/experiments"})
+        std::string("/v1/datastores/store/files"), std::string(batchai) + "/experiments",
+        std::string("/api/2.0/mlflow/experiments/search?view_type=ALL"),
+        std::string("/api/2.0/mlflow/runs/get?run_id=anas-run"),
+        std::string("/api/2.0/mlflow/registered-models/search")})
     all += service.get(list).body;
   return std::regex_replace(all, std::regex(R"("last_used_at":("[^"]*"|null))"), "");
 }
@@ -135,7 +170,7 @@ Answer ask(Service& service, const Route& route, const std::string& token) {
                      body != bodies.end() ? body->second
                      : has_body           ? "{}"
                                           : "",
-                     token);
+                     token, {{"Content-Type", "application/json"}});
 }
 
 void check_route(const Route& route) {

@@ -9,6 +9,7 @@
 
 #include "base/sha256.h"
 #include "compat/batchai/batchai.h"
+#include "compat/mlflow/mlflow.h"
 
 namespace slipway::test {
 namespace {
@@ -154,6 +155,8 @@ Service::Service(const control::InboxLimits& limits, std::vector<std::string> da
                                                     .host_names = {"Slipway.lab"}});
   api_->add_compat_api(
       batchai::make_batchai_api(api_->compat_api_context(), {.machine = settings.machine.total}));
+  tracker_ = track::Tracker::open({data_ + "/track"}, track_image_, clock_).value();
+  api_->add_compat_api(mlflow::make_mlflow_api(api_->compat_api_context(), *tracker_));
   effects_.loop = &loop_;
   effects_.api = api_.get();
   std::vector<TokenRecord> tokens;
@@ -183,6 +186,7 @@ Service::~Service() {
   loop_.stop();
   thread_.join();
   api_.reset();
+  tracker_.reset();
   std::error_code error;
   std::filesystem::remove_all(data_, error);
 }

@@ -10,6 +10,8 @@
 
 #include "api/api.h"
 #include "store/memory.h"
+#include "track/memory_image.h"
+#include "track/tracker.h"
 #include "wire/document.h"
 
 namespace slipway::test {
@@ -61,6 +63,7 @@ class Service {
   control::Loop& control() { return *control_; }
   api::Api& api() { return *api_; }
   api::AuditLog& audit() { return *audit_; }
+  track::Tracker& tracker() { return *tracker_; }
 
  private:
   struct Effects final : control::OutputHandler {
@@ -78,6 +81,8 @@ class Service {
   Effects effects_;
   std::unique_ptr<control::Loop> control_;
   std::shared_ptr<api::AuditLog> audit_;
+  track::MemoryImage track_image_;
+  std::unique_ptr<track::Tracker> tracker_;
   std::unique_ptr<api::Api> api_;
   std::uint64_t session_last_ = 1'000'000;
   std::map<SessionId, std::uint64_t> reports_;
