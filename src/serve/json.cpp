@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -10,6 +11,7 @@ namespace slipway::serve {
 namespace {
 
 constexpr std::size_t excerpt_max = 300;
+constexpr std::size_t reserved_max = 65536;  // values; more grow as they come
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -18,6 +20,33 @@ int hex_digit(char c) {
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
+}
+
+// Of a number of few digits without an exponent, which most are: whole and power of ten are exact in a
+// double, so that one division rounds correctly.
+std::optional<double> simple_decimal(std::string_view text) {
+  static constexpr double powers[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                      1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  constexpr std::size_t length_max = 17;  // at most 15 digits beside a sign and a point
+  const bool is_negative = text.starts_with('-');
+  if (text.size() > length_max) return std::nullopt;
+  std::uint64_t digits = 0;
+  std::size_t count = 0, fraction = 0;
+  bool has_point = false;
+  for (std::size_t i = is_negative ? 1 : 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '.') {
+      has_point = true;
+      continue;
+    }
+    if (!is_digit(c)) return std::nullopt;
+    digits = digits * 10 + static_cast<std::uint64_t>(c - '0');
+    ++count;
+    fraction += has_point ? 1 : 0;
+  }
+  if (count > 15) return std::nullopt;
+  const double value = static_cast<double>(digits) / powers[fraction];
+  return is_negative ? -value : value;
 }
 
 void append_utf8(std::string& to, std::uint32_t point) {
@@ -56,6 +85,7 @@ class JsonParser {
     if (text_.size() >= std::numeric_limits<std::uint32_t>::max())
       return refuse(Code::resource_exhausted, "the body is larger than 4 GiB");
     json_.text_ = text_;
+    json_.nodes_.reserve(std::min(text_.size() / 4 + 8, reserved_max));
     skip_space();
     if (at_ == text_.size()) return error("The document is empty.");
     value();
@@ -328,7 +358,8 @@ const char* JsonValue::kind_name() const {
 }
 
 double JsonValue::as_double() const {
-  std::string_view text = source();
+  const std::string_view text = source();
+  if (const auto simple = simple_decimal(text)) return *simple;
   double value = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
   if (read.ec == std::errc() && read.ptr == text.data() + text.size() && is_digit(text.back())) return value;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <random>
 
 namespace slipway::serve {
 namespace {
@@ -79,6 +81,21 @@ TEST(Json, NumbersKeepTheirDigits) {
     EXPECT_EQ(json->root().as_double(), row.as_double) << row.text;
   }
   EXPECT_TRUE(std::isnan(Json::parse("NaN")->root().as_double()));
+}
+
+TEST(Json, ShortNumbersRoundAsLongOnes) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 20'000; ++i) {
+    const auto digits = static_cast<int>(random() % 18), fraction = static_cast<int>(random() % 18);
+    std::string text = random() % 2 == 0 ? "-" : "";
+    text += std::to_string(random() % 10);
+    for (int d = 0; d < digits && text.back() != '0'; ++d) text += static_cast<char>('0' + random() % 10);
+    if (fraction > 0) text += '.';
+    for (int d = 0; d < fraction; ++d) text += static_cast<char>('0' + random() % 10);
+    const auto json = Json::parse(text);
+    if (!json) continue;  // 05
+    ASSERT_EQ(json->root().as_double(), std::strtod(text.c_str(), nullptr)) << text;
+  }
 }
 
 TEST(Json, StringsAreUnescaped) {

@@ -36,6 +36,8 @@ class Model {
   virtual Answer<Tensors> run(const std::string& signature, const Tensors& inputs) const = 0;
   // Multiply-adds for one row, about: decides whether a request is answered on the network's thread.
   virtual double work_per_row() const = 0;
+  // What can be done after the version is served, so that it is served sooner. Called once, by one thread.
+  virtual void warm_up() const {}
   virtual std::string platform() const = 0;  // slipway_native; as the Open Inference Protocol names it
 };
 

@@ -88,6 +88,14 @@ void ModelManager::run(const std::stop_token& stop) {
     while (advance(lock) && !stop.stop_requested()) {
     }
     settled_.notify_all();
+    if (!cold_.empty()) {
+      const std::shared_ptr<const Model> model = std::move(cold_.back());
+      cold_.pop_back();
+      lock.unlock();
+      model->warm_up();
+      lock.lock();
+      continue;
+    }
     const TimePoint now = clock_.now();
     const bool polls = options_.poll_interval.count() > 0;
     poll_at = now + options_.poll_interval;
@@ -213,6 +221,7 @@ void ModelManager::load(const std::string& name, std::int64_t number, Lock& lock
     watch->wake();
   };
   entry.loaded[number] = std::shared_ptr<const Model>(raw, std::move(wake_at_end));
+  cold_.push_back(entry.loaded[number]);
   entry.versions.loaded(number);
   log::info("model.available", {{"model", name}, {"version", number}, {"load_s", seconds(now - begun)}});
 }

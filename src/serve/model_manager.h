@@ -95,6 +95,7 @@ class ModelManager {
   std::condition_variable settled_;
   std::map<std::string, Entry, std::less<>> models_;  // guarded by mutex_
   ServerConfig config_;                               // guarded by mutex_
+  std::vector<std::shared_ptr<const Model>> cold_;    // guarded by mutex_; served, and not warmed up yet
   bool must_list_ = false;                            // guarded by mutex_
   std::mutex applying_;                               // one configuration at a time
   std::jthread thread_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <mutex>
 
 #include "train/nn/network.h"
@@ -11,8 +12,10 @@
 namespace slipway::serve {
 namespace {
 
-// A batch is run by the smallest network that holds it; beyond 16 rows larger batches gain nothing more.
-constexpr std::array<int, 3> network_sizes = {1, 8, 32};
+// A batch is run by the smallest network that holds it; beyond 16 rows larger batches gain nothing more. The
+// first network is there at once, and single rows go through it until the others are warmed up.
+constexpr std::array<int, 4> network_sizes = {1, 1, 8, 32};
+constexpr std::size_t quick = 0;
 
 struct Instance {
   train::Network network;
@@ -52,13 +55,8 @@ class NativeModel final : public Model {
     if (!spec) return invalid(spec.error().what);
     auto model =
         std::make_shared<NativeModel>(std::move(*spec), stored->info.classes, std::move(stored->values));
-    for (std::size_t i = 0; i < network_sizes.size(); ++i) {
-      auto instance = model->build(i);
-      if (!instance) return invalid(fmt::format("{}: {}", path, instance.error().message));
-      model->warm(*instance, network_sizes[i]);
-      model->give(i, std::move(*instance));
-    }
-    model->plain_ = {};  // every layout has its own copy by now
+    if (auto warmed = model->warm(quick); !warmed)
+      return invalid(fmt::format("{}: {}", path, warmed.error().message));
     return model;
   }
 
@@ -72,6 +70,14 @@ class NativeModel final : public Model {
   }
 
   const std::map<std::string, Signature, std::less<>>& signatures() const override { return signatures_; }
+  void warm_up() const override {
+    for (std::size_t which = quick + 1; which < network_sizes.size(); ++which)
+      if (auto warmed = warm(which); !warmed) return;  // the request that needs it is told why
+    const std::lock_guard lock(mutex_);
+    plain_ = {};  // every layout has its own copy by now
+    idle_[quick].clear();
+    is_warm_ = true;
+  }
   double work_per_row() const override { return work_; }
   std::string platform() const override { return "slipway_native"; }
 
@@ -126,7 +132,7 @@ class NativeModel final : public Model {
   }
 
   Answer<void> predict(const float* samples, std::size_t rows, float* outputs) const {
-    std::size_t which = 0;
+    std::size_t which = rows == 1 && !is_warm_ ? quick : quick + 1;
     while (which + 1 < network_sizes.size() && rows > static_cast<std::size_t>(network_sizes[which])) ++which;
     auto instance = take(which);
     if (!instance) return refuse(instance.error());
@@ -135,11 +141,15 @@ class NativeModel final : public Model {
     return {};
   }
 
-  void warm(Instance& instance, int rows) const {
-    const std::vector<float> samples(static_cast<std::size_t>(rows) * row_size_);
-    std::vector<float> outputs(static_cast<std::size_t>(rows) * static_cast<std::size_t>(classes_));
-    instance.network.predict(samples.data(), static_cast<std::size_t>(rows), *instance.values,
-                             outputs.data());
+  Answer<void> warm(std::size_t which) const {
+    auto instance = take(which);
+    if (!instance) return refuse(instance.error());
+    const auto rows = static_cast<std::size_t>(network_sizes[which]);
+    const std::vector<float> samples(rows * row_size_);
+    std::vector<float> outputs(rows * static_cast<std::size_t>(classes_));
+    instance->network.predict(samples.data(), rows, *instance->values, outputs.data());
+    give(which, std::move(*instance));
+    return {};
   }
 
   // Networks are not thread-safe: each is lent to one thread, and more are built when several run at once.
@@ -161,7 +171,8 @@ class NativeModel final : public Model {
   }
 
   Answer<Instance> build(std::size_t which) const {
-    auto network = train::Network::build(spec_, classes_, {network_sizes[which], false, 1, false});
+    auto network =
+        train::Network::build(spec_, classes_, {network_sizes[which], false, 1, false, which == quick});
     if (!network) return refuse(Code::internal, network.error().what);
     const std::lock_guard lock(mutex_);
     if (!values_[which]) {
@@ -187,8 +198,9 @@ class NativeModel final : public Model {
   std::size_t row_size_;
   double work_;
   std::map<std::string, Signature, std::less<>> signatures_;
-  std::vector<float> plain_;  // only while loading
+  mutable std::atomic<bool> is_warm_ = false;
   mutable std::mutex mutex_;
+  mutable std::vector<float> plain_;  // guarded by mutex_; empty once every layout is made
   mutable std::array<std::vector<Instance>, network_sizes.size()> idle_;                 // guarded by mutex_
   mutable std::array<std::shared_ptr<const train::Flat>, network_sizes.size()> values_;  // guarded by mutex_
 };

@@ -128,13 +128,18 @@ Answer<void> fill(const JsonValue& value, std::size_t level, const Shape& shape,
     return invalid(fmt::format("Encountered list at unexpected size: {} at level: {} expected size: {}",
                                value.size(), level, shape[level]));
   const bool holds_floats = level + 1 == shape.size() && type == DataType::float32;
-  for (const JsonValue child : value.children()) {
-    if (holds_floats && child.is_number()) {
-      append(tensor, static_cast<float>(child.as_double()));
-      continue;
+  if (holds_floats) {  // the innermost list of most requests
+    const std::size_t before = tensor.bytes.size();
+    tensor.bytes.resize(before + value.size() * sizeof(float));
+    auto* to = reinterpret_cast<float*>(tensor.bytes.data() + before);
+    for (const JsonValue child : value.children()) {
+      if (!child.is_number()) return fill(child, level + 1, shape, type, tensor);  // the error it is
+      *to++ = static_cast<float>(child.as_double());
     }
-    if (auto filled = fill(child, level + 1, shape, type, tensor); !filled) return filled;
+    return {};
   }
+  for (const JsonValue child : value.children())
+    if (auto filled = fill(child, level + 1, shape, type, tensor); !filled) return filled;
   return {};
 }
 

@@ -23,8 +23,9 @@ class Dense final : public Layer {
         units_(static_cast<std::size_t>(units)),
         width_(output().stride),
         // The product writes whole registers, also of what flows back.
-        is_narrow_(units <= narrow_max && in_stride_ % 16 == 0 && in_stride_ >= round_up_16(inputs_)) {
-    if (is_narrow_) turned_.resize(units_ * in_stride_);
+        is_narrow_(units <= narrow_max && in_stride_ % 16 == 0 && in_stride_ >= round_up_16(inputs_)),
+        uses_own_product_(is_narrow_ || (place.starts_quickly && !place.training)) {
+    if (is_narrow_ && place.training) turned_.resize(units_ * in_stride_);
   }
 
   std::vector<Parameter> parameters() const override {
@@ -39,7 +40,7 @@ class Dense final : public Layer {
       kernels().sparse_forward(*pass.sparse, parameters, bias, width_, out);
       return;
     }
-    if (is_narrow_)
+    if (uses_own_product_)
       kernels().multiply({in, in_stride_, 1, parameters, width_, out, width_, batch_, width_, inputs_});
     else
       multiply('N', 'N', batch_, width_, inputs_, in, in_stride_, parameters, width_, out, width_);
@@ -90,7 +91,7 @@ class Dense final : public Layer {
   static constexpr int narrow_max = 64;
   std::string name_;
   std::size_t batch_, inputs_, in_stride_, units_, width_;
-  bool is_narrow_;
+  bool is_narrow_, uses_own_product_;
   Flat turned_;  // the weights, units x inputs
 };
 

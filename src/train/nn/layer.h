@@ -84,6 +84,7 @@ struct LayerPlace {  // what a layer must know to be built
   Port input;
   std::string name;  // layer3
   bool training = false;
+  bool starts_quickly = false;  // see NetworkOptions
 };
 
 std::unique_ptr<Layer> make_dense(const LayerPlace& place, int units);

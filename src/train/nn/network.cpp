@@ -104,7 +104,7 @@ Result<Network> Network::build(const ModelSpec& model, int classes, NetworkOptio
         s.layers.push_back(make_flatten(place));
         port = s.layers.back()->output();
       }
-      const LayerPlace here{options.batch, port, place.name, options.training};
+      const LayerPlace here{options.batch, port, place.name, options.training, options.starts_quickly};
       switch (spec.kind) {
         case LayerKind::dense: s.layers.push_back(make_dense(here, spec.units)); break;
         case LayerKind::conv: s.layers.push_back(make_conv(here, spec)); break;

@@ -24,6 +24,8 @@ struct NetworkOptions {
   bool training = true;
   int threads = 1;
   bool augment = false;  // flip and shift pictures of three channels at random while training
+  // Nothing that makes oneDNN write code first, tens of milliseconds long, where our own product can do it.
+  bool starts_quickly = false;
 };
 
 struct BatchResult {
