@@ -228,12 +228,13 @@ TEST_P(KeeperFolders, WhatATaskDoesIsItsOwn) {
 constexpr long steps[] = {SYS_renameat2, SYS_rename, SYS_mkdir,  SYS_rmdir,    SYS_unlink,
                           SYS_unlinkat,  SYS_clone3, SYS_sendto, SYS_pwrite64, SYS_openat};
 
-// Runs the keeper until it has ended `tasks`, or is about to make its step number `last`, or has just made
-// it. Whether it was killed there.
-bool kill_at_step(TestKeeper& keeper, int last, std::size_t tasks) {
+// Runs the keeper with these `starts` until it has ended them, or is about to make its step number `last`, or
+// has just made it. Whether it was killed there.
+bool kill_at_step(TestKeeper& keeper, int last, const std::vector<StartRequest>& starts) {
   const auto resume = [&](int signal) { ::ptrace(PTRACE_SYSCALL, keeper.pid, nullptr, signal); };
   EXPECT_EQ(::ptrace(PTRACE_SEIZE, keeper.pid, nullptr, PTRACE_O_TRACESYSGOOD), 0);
   EXPECT_EQ(::ptrace(PTRACE_INTERRUPT, keeper.pid, nullptr, nullptr), 0);
+  for (const StartRequest& start : starts) keeper.send(start);  // it takes no step that is not counted
   std::size_t ended = 0;
   bool is_step = false;
   for (int step = 0;;) {
@@ -245,7 +246,7 @@ bool kill_at_step(TestKeeper& keeper, int last, std::size_t tasks) {
       }
       const auto message = keeper.next();
       if (!message) return ADD_FAILURE() << "the keeper is gone", true;
-      if (std::holds_alternative<ProcessEnded>(*message) && ++ended == tasks) break;
+      if (std::holds_alternative<ProcessEnded>(*message) && ++ended == starts.size()) break;
       continue;
     }
     if (!WIFSTOPPED(status)) return ADD_FAILURE() << "the keeper has ended", true;
@@ -279,15 +280,15 @@ TEST_P(KeeperFolders, AKeeperThatIsKilledHandsOnNothingThatWasWrittenTo) {
   int killed = 0;
   for (int last = 1; was_killed; ++last, first += tasks + 1) {
     SCOPED_TRACE("killed at step " + std::to_string(last));
+    std::vector<StartRequest> starts;
     for (std::uint32_t i = first; i < first + tasks; ++i) {
       const std::string name = std::to_string(i);
-      StartRequest start =
-          keeper.script(i, (i - first) % 2 == 0 ? "true" : "echo " + name + " | tee " + name);
+      StartRequest& start = starts.emplace_back(
+          keeper.script(i, (i - first) % 2 == 0 ? "true" : "echo " + name + " | tee " + name));
       start.prefetched = true;
       start.total.cores = 1000;  // one after the other
-      keeper.send(start);
     }
-    was_killed = kill_at_step(keeper, last, tasks);
+    was_killed = kill_at_step(keeper, last, starts);
     if (was_killed) {
       ++killed;
       keeper.wait();

@@ -11,13 +11,24 @@ namespace {
 
 using Groups = TestKeeper::Groups;
 
-pid_t guard_of(pid_t keeper) {
-  pid_t guard = 0;
+pid_t find_guard(pid_t keeper) {
+  const std::string name = "(slipway-guard) ";
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const pid_t pid = std::atoi(entry.path().filename().c_str());
     const auto stat = pid > 0 ? read_file(entry.path().string() + "/stat") : Result<std::string>("");
-    if (stat && stat->find(fmt::format("(slipway-guard) S {} ", keeper)) != std::string::npos) guard = pid;
+    const std::size_t at = stat ? stat->find(name) : std::string::npos;
+    if (at == std::string::npos) continue;
+    const std::string_view after = std::string_view(*stat).substr(at + name.size());  // its state, its parent
+    if (after.substr(std::min<std::size_t>(1, after.size())).starts_with(fmt::format(" {} ", keeper)))
+      return pid;
   }
+  return 0;
+}
+
+// It is forked with the first start under a lease, and has its name a little later.
+pid_t guard_of(pid_t keeper) {
+  pid_t guard = 0;
+  (void)eventually([&] { return (guard = find_guard(keeper)) > 0; });
   return guard;
 }
 
