@@ -13,6 +13,8 @@
 #include "net/server.h"
 #include "serve/executor.h"
 #include "serve/flags.h"
+#include "serve/grpc_server.h"
+#include "serve/grpc_service.h"
 #include "serve/model_manager.h"
 #include "serve/rest.h"
 
@@ -98,8 +100,8 @@ Result<Settings> load_settings(Flags flags) {
   Settings settings;
   settings.models = flags.models;
   if (!flags.ssl_config_file.empty())
-    return fail(ErrorCode::invalid, "--ssl_config_file is for gRPC, which is not served yet",
-                "REST takes --tls-certificate and --tls-key");
+    return fail(ErrorCode::invalid, "--ssl_config_file is for gRPC over TLS, which is not offered",
+                "REST takes --tls-certificate and --tls-key; leave gRPC to loopback");
   if (!flags.model_config_file.empty()) {
     auto config = read_config(flags.model_config_file, parse_server_config);
     if (!config) return fail(config.error());
@@ -121,7 +123,8 @@ Result<Settings> load_settings(Flags flags) {
     if (!tls) return fail(tls.error());
     settings.tls = std::move(*tls);
   }
-  if (!is_loopback(flags.address) && !settings.tls && !flags.is_insecure)
+  const bool is_plain = !settings.tls || flags.grpc_port >= 0;  // gRPC is never encrypted
+  if (!is_loopback(flags.address) && is_plain && !flags.is_insecure)
     return fail(ErrorCode::denied,
                 fmt::format("{} is reachable from other machines, and nothing is encrypted", flags.address),
                 "give --tls-certificate and --tls-key, or --insecure where the network is trusted");
@@ -158,6 +161,17 @@ int serve_models(const Settings& settings) {
     return refuse_start(
         {ErrorCode::invalid, applied.error().message, "let labels point at versions that are there"});
 
+  GrpcService grpc_service(models, executor, metrics, clock);
+  std::unique_ptr<GrpcServer> grpc;
+  if (flags.grpc_port >= 0) {
+    auto listening = GrpcServer::listen(
+        {flags.address, static_cast<std::uint16_t>(flags.grpc_port), flags.body_max},
+        [&](const GrpcCall& call, const GrpcReply& reply) { grpc_service.handle(call, reply); });
+    if (!listening) return refuse_start(listening.error());
+    grpc = std::move(*listening);
+    fmt::print("gRPC listens on {}:{}\n", flags.address, grpc->port());
+    std::fflush(stdout);
+  }
   std::unique_ptr<net::Server> server;
   if (flags.rest_port >= 0) {
     net::ServerOptions options;
@@ -175,16 +189,17 @@ int serve_models(const Settings& settings) {
     fmt::print("slipway-serve listens on {}://{}:{}\n", settings.tls ? "https" : "http", flags.address,
                server->port());
     std::fflush(stdout);
-  } else {
-    return refuse_start({ErrorCode::invalid, "no port is open: gRPC is not served yet, and REST is off",
-                         "add --rest_api_port=8501"});
   }
+  if (!server && !grpc)
+    return refuse_start({ErrorCode::invalid, "no port is open: gRPC and REST are off",
+                         "add --port=8500 or --rest_api_port=8501"});
   ConfigPoll poll(loop, models, flags, settings.models);
   const auto signal_watch = loop.watch(signals.get(), [&] {
-    server->stop();
+    if (server) server->stop();
     loop.stop();
   });
   loop.run();
+  executor.stop();
   return 0;
 }
 

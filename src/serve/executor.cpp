@@ -36,7 +36,7 @@ Executor::Executor(ExecutorOptions options, const Clock& clock, Metrics& metrics
     threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
 }
 
-Executor::~Executor() {
+void Executor::stop() {
   std::vector<Execution> left;
   {
     const std::lock_guard lock(mutex_);
@@ -48,6 +48,7 @@ Executor::~Executor() {
   changed_.notify_all();
   threads_.clear();  // joins
   for (auto& task : tasks_) left.push_back(std::move(task.second.execution));
+  tasks_.clear();
   for (Execution& execution : left) execution.done(refuse(Code::unavailable, stopping));
 }
 

@@ -44,7 +44,8 @@ class Executor {
   Executor(ExecutorOptions options, const Clock& clock, Metrics& metrics);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
-  ~Executor();  // what waits is answered UNAVAILABLE
+  ~Executor() { stop(); }
+  void stop();  // ends the threads; what waits is answered UNAVAILABLE, from here
 
   void execute(Execution execution);
 

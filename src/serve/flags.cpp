@@ -80,7 +80,14 @@ const std::vector<Flag>& table() {
       {"model", false, add_model, "NAME=FOLDER"},
       text("listen", &Flags::address),
       number("rest_port", &Flags::rest_port, -1, 65535, "a port, or -1 for none"),
-      number("port", &Flags::grpc_port, 0, 65535, "a port"),
+      number("grpc_port", &Flags::grpc_port, -1, 65535, "a port, or -1 for none"),
+      {"port", false,
+       [](const std::string& value, Flags& to) {
+         if (!to_number(value, to.grpc_port, 0, 65535)) return false;
+         if (to.grpc_port == 0) to.grpc_port = -1;  // as for rest_api_port
+         return true;
+       },
+       "a port"},
       {"rest_api_port", false,
        [](const std::string& value, Flags& to) {
          if (!to_number(value, to.rest_port, 0, 65535)) return false;
@@ -270,6 +277,7 @@ Result<Flags> parse_flags(const std::string& program, const std::vector<std::str
   Flags flags;
   if (program == "tensorflow_model_server") {
     flags.rest_port = -1;
+    flags.grpc_port = 8500;
     flags.address = "0.0.0.0";
     flags.is_insecure = true;
   }
@@ -304,6 +312,8 @@ std::string help_text() {
          "Addresses\n"
          "  --listen ADDRESS                        127.0.0.1; beyond loopback TLS or --insecure is needed\n"
          "  --rest-port N, --rest_api_port N        8501\n"
+         "  --port N, --grpc-port N                 gRPC of TensorFlow Serving, without TLS (off; 8500 as\n"
+         "                                          tensorflow_model_server)\n"
          "  --tls-certificate FILE --tls-key FILE   REST over TLS\n"
          "  --rest_api_timeout_in_ms N              a request that has waited longer is not run (30000)\n"
          "  --rest_api_enable_cors_support\n"

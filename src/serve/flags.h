@@ -12,7 +12,7 @@ namespace slipway::serve {
 
 struct Flags {
   std::string address = "127.0.0.1";
-  int grpc_port = 8500;  // 0: off
+  int grpc_port = -1;    // -1: off; 0: any free one
   int rest_port = 8501;  // -1: off; 0: any free one
   Duration rest_timeout = 30s;
   bool rest_cors = false;

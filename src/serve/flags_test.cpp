@@ -28,6 +28,8 @@ TEST(Flags, TensorFlowsCommandLineInEverySpelling) {
 TEST(Flags, DefaultsDependOnTheName) {
   const auto theirs = parse_flags("tensorflow_model_server", {"--model_base_path=/m"});
   EXPECT_EQ(theirs->rest_port, -1);
+  EXPECT_EQ(theirs->grpc_port, 8500);
+  EXPECT_EQ(parse_flags("tensorflow_model_server", {"--model_base_path=/m", "--port=0"})->grpc_port, -1);
   EXPECT_EQ(theirs->models.models[0].name, "default");
   EXPECT_EQ(theirs->rest_timeout, 30s);
   EXPECT_EQ(theirs->retry.retries_max, 5);
@@ -35,6 +37,7 @@ TEST(Flags, DefaultsDependOnTheName) {
   EXPECT_EQ(theirs->folder_poll, 1s);
   const auto ours = parse_flags("slipway-serve", {"--model", "a=/a", "--model", "b=/b=c"});
   EXPECT_EQ(ours->rest_port, 8501);
+  EXPECT_EQ(ours->grpc_port, -1);
   EXPECT_EQ(ours->address, "127.0.0.1");
   EXPECT_EQ(ours->models.models[1].base_path, "/b=c");
 }

@@ -38,6 +38,63 @@ def line_model(factor, shift):
     return head.ljust(offset, b"\0") + values.ljust(64, b"\0")
 
 
+def field(number, content):
+    """A field of a protobuf message: bytes, or a number."""
+    def varint(value):
+        out = bytearray()
+        while value >= 0x80:
+            out.append(value & 0x7F | 0x80)
+            value >>= 7
+        return bytes(out) + bytes([value])
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+class GrpcClient:
+    """As much of HTTP/2 as one call at a time needs: headers are sent as literals, and those that come are not read."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.file = self.socket.makefile("rb")
+        self.stream = 1
+        self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + self.frame(4, 0, 0, struct.pack(">HI", 4, 1 << 20))
+                            + self.frame(8, 0, 0, struct.pack(">I", 1 << 24)))  # answers may be long
+
+    @staticmethod
+    def frame(kind, flags, stream, payload):
+        return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+    def call(self, method, message, flag=0):
+        """The answer's message; None where there was an error instead."""
+        def literal(name, value):
+            return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+        headers = literal(b":method", b"POST") + literal(b":scheme", b"http") + literal(b":path", method.encode()) + literal(b":authority", b"x")
+        headers += literal(b"te", b"trailers") + literal(b"content-type", b"application/grpc")
+        data = bytes([flag]) + struct.pack(">I", len(message)) + message
+        sent = self.frame(1, 4, self.stream, headers)
+        for at in range(0, len(data), 16384):
+            sent += self.frame(0, 1 if at + 16384 >= len(data) else 0, self.stream, data[at:at + 16384])
+        self.socket.sendall(sent)
+        answer = b""
+        while True:
+            head = self.file.read(9)
+            size, kind, flags, stream = int.from_bytes(head[:3], "big"), head[3], head[4], int.from_bytes(head[5:], "big")
+            payload = self.file.read(size)
+            if kind == 4 and not flags & 1:
+                self.socket.sendall(self.frame(4, 1, 0, b""))
+            assert kind != 7, payload  # GOAWAY
+            if stream == self.stream and kind == 0:
+                answer += payload
+            if stream == self.stream and flags & 1 and kind in (0, 1, 3):
+                self.stream += 2
+                return answer[5:] if answer else None
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
 class Server:
     """A model server on a free port."""
 
@@ -46,6 +103,9 @@ class Server:
         self.child = subprocess.Popen([os.path.join(BINARIES, program), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                       stderr=self.log, bufsize=0)
         line = read_line(self.child).decode()
+        if line.startswith("gRPC "):
+            self.grpc_port = int(line.rsplit(":", 1)[1])
+            line = read_line(self.child).decode()
         assert " listens on " in line, line + self.messages()
         self.port = int(line.rsplit(":", 1)[1])
 
@@ -205,6 +265,38 @@ class Serving(unittest.TestCase):
         write(one.replace("value: 1", "value: 2"))
         wait_until(lambda: server.json("POST", "/v1/models/half_plus_two/labels/stable:predict", {"instances": [1]}) == {"predictions": [9.0]}, what="the label moves")
         self.assertIn(b':tensorflow:serving:request_count{model_name="half_plus_two",status="OK"}', server.ask("GET", "/monitoring/prometheus/metrics")[1])
+
+    def test_grpc(self):
+        """TensorFlow Serving's own messages, by their field numbers."""
+        self.put(3, line_model(0.5, 2))
+        server = self.serve("--model", f"m={self.base}/m", "--rest-port", "0", "--grpc-port", "0")
+        client = GrpcClient(server.grpc_port)
+        self.addCleanup(client.close)
+        predict = "/tensorflow.serving.PredictionService/Predict"
+        spec = field(1, b"m") + field(3, b"serving_default")
+
+        def request(values):
+            shape = field(2, field(1, len(values))) + field(2, field(1, 1))
+            tensor = field(1, 1) + field(2, shape) + field(4, struct.pack(f"<{len(values)}f", *values))
+            return field(1, spec) + field(2, field(1, b"input") + field(2, tensor))
+
+        answered_spec = field(1, b"m") + field(2, field(1, 3)) + field(3, b"serving_default")
+        shape = field(2, field(1, 2)) + field(2, field(1, 1))
+        output = field(1, 1) + field(2, shape) + field(5, struct.pack("<2f", 2.5, 3))
+        self.assertEqual(client.call(predict, request([1, 2])), field(1, field(1, b"output") + field(2, output)) + field(2, answered_spec))
+        many = client.call(predict, request([2.0] * 40_000))  # in many frames, and raw in the answer
+        self.assertIn(struct.pack("<40000f", *[3.0] * 40_000), many)
+        status = client.call("/tensorflow.serving.ModelService/GetModelStatus", field(1, field(1, b"m")))
+        self.assertEqual(status, field(1, field(1, 3) + field(2, 30) + field(3, field(1, 0) + field(2, b""))))
+        self.assertEqual(client.call("/grpc.health.v1.Health/Check", b""), b"\x08\x01")
+        self.assertIn(b"tensorflow/serving/predict", client.call("/tensorflow.serving.PredictionService/GetModelMetadata", field(1, field(1, b"m")) + field(2, b"signature_def")))
+        for method, message, flag in [(predict, b"\xff\xff", 0), (predict, request([1])[:-1], 0), (predict, b"", 0), (predict, request([1]), 1), ("/x.Y/Z", b"", 0)]:
+            self.assertIsNone(client.call(method, message, flag))
+        with socket.create_connection(("127.0.0.1", server.grpc_port), timeout=60) as other:
+            other.sendall(b"GET / HTTP/1.1\r\n\r\n" * 100)
+            while other.recv(4096):
+                pass
+        self.assertIsNotNone(client.call(predict, request([1])))
 
     def test_bad_input_is_answered_and_the_server_goes_on(self):
         self.put(1, line_model(0.5, 2))
