@@ -162,7 +162,139 @@ Answer<std::pair<std::string, Tensor>> parse_input(std::string_view bytes) {
   return std::pair(std::move(name), std::move(*tensor));
 }
 
+// A list of values behind field 1 of bytes_list, float_list or int64_list.
+Answer<Feature> parse_feature(std::string_view bytes) {
+  Feature feature;
+  ProtoReader reader(bytes);
+  for (ProtoField list; reader.next(list);) {
+    if (list.wire != Wire::bytes || list.number < 1 || list.number > 3) continue;
+    std::vector<std::string> texts;
+    std::vector<std::uint64_t> values;
+    ProtoReader elements(list.bytes);
+    for (ProtoField element; elements.next(element);) {
+      if (element.number != 1) continue;
+      if (list.number == 1)
+        texts.emplace_back(element.bytes);
+      else if (!read_values(element, list.number == 2 ? 4 : 0, values))
+        return malformed("a feature");
+    }
+    if (elements.is_broken()) return malformed("a feature");
+    if (list.number == 1) feature = std::move(texts);
+    if (list.number == 3) feature = std::vector<std::int64_t>(values.begin(), values.end());
+    if (list.number != 2) continue;
+    std::vector<float> floats;
+    for (const std::uint64_t value : values)
+      floats.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(value)));
+    feature = std::move(floats);
+  }
+  if (reader.is_broken()) return malformed("a feature");
+  return feature;
+}
+
+Answer<Example> parse_example_proto(std::string_view bytes) {
+  Example example;
+  ProtoReader outer(bytes);
+  for (ProtoField features; outer.next(features);) {
+    if (features.number != 1) continue;
+    ProtoReader map(features.bytes);
+    for (ProtoField field; map.next(field);) {
+      if (field.number != 1) continue;
+      std::string name;
+      std::string_view value;
+      ProtoReader entry(field.bytes);
+      for (ProtoField part; entry.next(part);) {
+        if (part.number == 1) name = part.bytes;
+        if (part.number == 2) value = part.bytes;
+      }
+      auto feature = parse_feature(value);
+      if (entry.is_broken()) return malformed("an example");
+      if (!feature) return refuse(feature.error());
+      example[name] = std::move(*feature);
+    }
+    if (map.is_broken()) return malformed("an example");
+  }
+  if (outer.is_broken()) return malformed("an example");
+  return example;
+}
+
+// An example_list, or one with a context: examples in field 1, the context in field 2.
+Answer<std::vector<Example>> parse_example_list(std::string_view bytes) {
+  std::vector<Example> examples;
+  Example context;
+  ProtoReader reader(bytes);
+  for (ProtoField field; reader.next(field);) {
+    if (field.number != 1 && field.number != 2) continue;
+    auto example = parse_example_proto(field.bytes);
+    if (!example) return refuse(example.error());
+    if (field.number == 1)
+      examples.push_back(std::move(*example));
+    else
+      context = std::move(*example);
+  }
+  if (reader.is_broken()) return malformed("a list of examples");
+  for (Example& example : examples) example.insert(context.begin(), context.end());
+  return examples;
+}
+
 }  // namespace
+
+Answer<ExamplesRequest> parse_examples_request(std::string_view bytes) {
+  ExamplesRequest request;
+  ProtoReader reader(bytes);
+  for (ProtoField field; reader.next(field);) {
+    if (field.number == 1) {
+      auto spec = parse_model_spec(field.bytes);
+      if (!spec) return refuse(spec.error());
+      request.spec = std::move(*spec);
+    }
+    if (field.number != 2) continue;
+    ProtoReader input(field.bytes);
+    for (ProtoField kind; input.next(kind);) {
+      if (kind.number != 1 && kind.number != 2) continue;
+      auto examples = parse_example_list(kind.bytes);
+      if (!examples) return refuse(examples.error());
+      request.examples = std::move(*examples);
+    }
+    if (input.is_broken()) return malformed("the input");
+  }
+  if (reader.is_broken()) return malformed("the request");
+  if (request.examples.empty()) return invalid("Input is empty.");
+  return request;
+}
+
+Answer<std::string> format_classify_response(const ModelSpec& spec, const Tensors& outputs) {
+  const auto classes = outputs.find("classes"), scores = outputs.find("scores");
+  const Tensor* shaped = classes != outputs.end()  ? &classes->second
+                         : scores != outputs.end() ? &scores->second
+                                                   : nullptr;
+  if (shaped == nullptr || shaped->shape.size() != 2)
+    return refuse(Code::failed_precondition, "the signature gives neither classes nor scores, one row each");
+  Message result, response;
+  const auto width = static_cast<std::size_t>(shaped->shape[1]);
+  for (std::size_t row = 0; row < static_cast<std::size_t>(shaped->shape[0]); ++row) {
+    Message classifications;
+    for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
+      Message one;
+      if (classes != outputs.end()) one.bytes(1, classes->second.strings[i]);
+      if (scores != outputs.end()) one.real(2, scores->second.values<float>()[i]);
+      classifications.message(1, one);
+    }
+    result.message(1, classifications);
+  }
+  return response.message(1, result).message(2, spec_message(spec)).str();
+}
+
+Answer<std::string> format_regress_response(const ModelSpec& spec, const Tensors& outputs) {
+  const auto values = outputs.find("outputs");
+  if (values == outputs.end() || values->second.type != DataType::float32)
+    return refuse(Code::failed_precondition, "the signature gives no floats `outputs`");
+  Message result, response;
+  for (const float value : values->second.values<float>()) {
+    Message regression;
+    result.message(1, regression.real(1, value));
+  }
+  return response.message(1, result).message(2, spec_message(spec)).str();
+}
 
 Answer<Tensor> parse_tensor_proto(std::string_view bytes) {
   const TypeNames* type = nullptr;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "serve/model.h"
+#include "serve/tf_request.h"
 #include "serve/versions.h"
 
 namespace slipway::serve {
@@ -29,6 +30,15 @@ std::string format_predict_response(const ModelSpec& spec, const Tensors& output
                                     const std::vector<std::string>& output_filter);
 // INVALID_ARGUMENT for a name that is no output, or that is given twice.
 Answer<void> check_output_filter(const std::vector<std::string>& filter, const Signature& signature);
+
+struct ExamplesRequest {  // of Classify and Regress
+  ModelSpec spec;
+  std::vector<Example> examples;  // never empty; the context is part of each
+};
+Answer<ExamplesRequest> parse_examples_request(std::string_view bytes);
+// Of outputs `classes` and `scores`, either of which may be missing, and of `outputs`.
+Answer<std::string> format_classify_response(const ModelSpec& spec, const Tensors& outputs);
+Answer<std::string> format_regress_response(const ModelSpec& spec, const Tensors& outputs);
 
 struct MetadataRequest {
   ModelSpec spec;

@@ -18,6 +18,10 @@ VersionChoice choice_of(const ModelSpec& spec) {
 
 void GrpcService::handle(const GrpcCall& call, const GrpcReply& reply) {
   if (call.method == "/tensorflow.serving.PredictionService/Predict") return predict(call, reply);
+  if (call.method == "/tensorflow.serving.PredictionService/Classify")
+    return run_examples(Method::classify, call, reply);
+  if (call.method == "/tensorflow.serving.PredictionService/Regress")
+    return run_examples(Method::regress, call, reply);
   if (call.method == "/tensorflow.serving.PredictionService/GetModelMetadata")
     return reply(metadata(call.message));
   if (call.method == "/tensorflow.serving.ModelService/GetModelStatus") return reply(status(call.message));
@@ -61,6 +65,45 @@ void GrpcService::predict(const GrpcCall& call, const GrpcReply& reply) {
   const TimePoint deadline = call.timeout ? begun + *call.timeout : TimePoint::max();
   executor_.execute({spec.name, std::move(*served), spec.signature, "Predict", std::move(request->inputs),
                      deadline, std::move(done)});
+}
+
+void GrpcService::run_examples(Method method, const GrpcCall& call, const GrpcReply& reply) {
+  const TimePoint begun = clock_.now();
+  auto request = parse_examples_request(call.message);
+  if (!request) return reply(refuse(request.error()));
+  ModelSpec spec = request->spec;
+  const char* api = method == Method::classify ? "Classify" : "Regress";
+  const auto refused = [&](const Failure& failure) {
+    metrics_.count_request({spec.name, api, "GRPC", failure.code, 0});
+    reply(refuse(failure));
+  };
+  if (spec.name.empty()) return refused({Code::invalid_argument, "Missing ModelSpec"});
+  auto served = models_.find(spec.name, choice_of(spec));
+  if (!served) return refused(served.error());
+  spec.signature = example_signature(*served->model, method, spec.signature);
+  const auto signature = served->model->signatures().find(spec.signature);
+  if (signature == served->model->signatures().end())
+    return refused(
+        {Code::invalid_argument, fmt::format("No signature was found with the name: {}", spec.signature)});
+  if (auto checked = check_method(signature->second, method); !checked) return refused(checked.error());
+  auto inputs = tensors_of(request->examples, signature->second);
+  if (!inputs) return refused(inputs.error());
+  spec.version = served->version;
+  auto done = [this, spec, method, api, begun, reply](Answer<Tensors> outputs) {
+    Answer<std::string> text;
+    if (!outputs)
+      text = refuse(outputs.error());
+    else
+      text = method == Method::classify ? format_classify_response(spec, *outputs)
+                                        : format_regress_response(spec, *outputs);
+    const Code code = text ? Code::ok : text.error().code;
+    metrics_.count_request(
+        {spec.name, api, "GRPC", code, static_cast<double>((clock_.now() - begun).count())});
+    reply(std::move(text));
+  };
+  const TimePoint deadline = call.timeout ? begun + *call.timeout : TimePoint::max();
+  executor_.execute(
+      {spec.name, std::move(*served), spec.signature, api, std::move(*inputs), deadline, std::move(done)});
 }
 
 Answer<std::string> GrpcService::metadata(std::string_view message) const {

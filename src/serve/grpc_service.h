@@ -15,6 +15,7 @@ class GrpcService {
 
  private:
   void predict(const GrpcCall& call, const GrpcReply& reply);
+  void run_examples(Method method, const GrpcCall& call, const GrpcReply& reply);
   Answer<std::string> metadata(std::string_view message) const;
   Answer<std::string> status(std::string_view message) const;
 

@@ -41,4 +41,10 @@ class Model {
   virtual std::string platform() const = 0;  // slipway_native; as the Open Inference Protocol names it
 };
 
+// The signature of a request that gives examples and perhaps names none: the usual one where it is of that
+// method, else the first that is.
+std::string example_signature(const Model& model, Method method, const std::string& name);
+// `Expected classification signature method_name to be …` where it is of another method.
+Answer<void> check_method(const Signature& signature, Method method);
+
 }  // namespace slipway::serve

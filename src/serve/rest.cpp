@@ -26,16 +26,6 @@ Answer<std::pair<std::string, const Signature*>> find_signature(const Model& mod
   return std::pair<std::string, const Signature*>(name, &found->second);
 }
 
-// Whoever asks for examples and names no signature means the one for it.
-std::string example_signature(const Model& model, Method method, std::string name) {
-  if (!name.empty()) return name;
-  const auto usual = model.signatures().find(default_signature);
-  if (usual != model.signatures().end() && usual->second.method == method) return default_signature;
-  for (const auto& [other, signature] : model.signatures())
-    if (signature.method == method) return other;
-  return default_signature;
-}
-
 VersionChoice parse_choice(const std::string& text) {
   std::int64_t number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -177,11 +167,8 @@ void Rest::run_examples(const std::string& model, const VersionChoice& choice, M
   const auto signature = find_signature(*served->model, example_signature(*served->model, method, *named),
                                         "No signature was found with the name: {}");
   if (!signature) return reply(failed(model, signature.error()));
-  if (signature->second->method != method)
-    return reply(failed(model, {Code::invalid_argument,
-                                fmt::format("Expected {} signature method_name to be {}. Was: {}",
-                                            method == Method::classify ? "classification" : "regression",
-                                            method_name(method), method_name(signature->second->method))}));
+  if (auto checked = check_method(*signature->second, method); !checked)
+    return reply(failed(model, checked.error()));
   auto inputs = tensors_of(*examples, *signature->second);
   if (!inputs) return reply(failed(model, inputs.error()));
   auto format = [method](const Tensors& outputs) -> Answer<net::Response> {

@@ -290,6 +290,14 @@ class Serving(unittest.TestCase):
         self.assertEqual(status, field(1, field(1, 3) + field(2, 30) + field(3, field(1, 0) + field(2, b""))))
         self.assertEqual(client.call("/grpc.health.v1.Health/Check", b""), b"\x08\x01")
         self.assertIn(b"tensorflow/serving/predict", client.call("/tensorflow.serving.PredictionService/GetModelMetadata", field(1, field(1, b"m")) + field(2, b"signature_def")))
+        example = field(1, field(1, field(1, b"input") + field(2, field(2, field(1, struct.pack("<f", 6))))))
+        regress = "/tensorflow.serving.PredictionService/Regress"
+        regressed = client.call(regress, field(1, field(1, b"m")) + field(2, field(1, field(1, example) * 2)))
+        self.assertEqual(regressed, field(1, field(1, b"\x0d" + struct.pack("<f", 5)) * 2) + field(2, field(1, b"m") + field(2, field(1, 3)) + field(3, b"regress")))
+        with_context = field(1, field(1, b"m")) + field(2, field(2, field(1, b"") + field(2, example)))
+        self.assertIn(struct.pack("<f", 5), client.call(regress, with_context))
+        self.assertIsNone(client.call("/tensorflow.serving.PredictionService/Classify", field(1, field(1, b"m")) + field(2, field(1, field(1, example)))))
+        self.assertIsNone(client.call(regress, field(1, field(1, b"m"))))
         for method, message, flag in [(predict, b"\xff\xff", 0), (predict, request([1])[:-1], 0), (predict, b"", 0), (predict, request([1]), 1), ("/x.Y/Z", b"", 0)]:
             self.assertIsNone(client.call(method, message, flag))
         with socket.create_connection(("127.0.0.1", server.grpc_port), timeout=60) as other:

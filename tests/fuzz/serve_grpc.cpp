@@ -27,6 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto request = parse_predict_request(bytes); is_good(request))
     for (const auto& input : request->inputs) check_tensor(input.second);
   static_cast<void>(is_good(parse_metadata_request(bytes)));
+  if (const auto request = parse_examples_request(bytes); is_good(request))
+    SLIPWAY_CHECK(!request->examples.empty());
   static_cast<void>(is_good(parse_status_request(bytes)));
   return 0;
 }
