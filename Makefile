@@ -21,6 +21,7 @@ build: setup
 	@cmake --build $(BUILD) --parallel $(JOBS) --target programs
 
 test: setup ## build everything and run all tests
+	@tools/setup chromium fonts-dejavu-core || echo "continuing without Chromium: the tests of the web UI in a browser are skipped"
 	@cmake --preset release >/dev/null
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@tools/run-tests $(BUILD) --parallel $(JOBS) --label-exclude slow

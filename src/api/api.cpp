@@ -43,7 +43,7 @@ bool is_parsed_on_worker(const net::Request& head) {
   return head.method == "POST" && (head.path == "/v1/jobs" || head.path == "/v1/blobs/missing");
 }
 
-// The token that a request shows.
+// The token in the head of a request.
 std::optional<std::string> secret_of(const net::Request& request, bool takes_basic) {
   const auto header = request.header("Authorization");
   if (!header) return std::nullopt;
@@ -121,6 +121,7 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
       exposed_(options_.datastore_roots, options_.data),
       output_mask_(options_.mask_secrets ? options_.sealer : nullptr),
       watcher_(loop),
+      cookie_(options_.data),
       disk_(loop, control, reads_, blobs_, options_.data),
       folders_(loop),
       reads_([&control] { return control.open_reader(); }) {
@@ -130,6 +131,7 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
   add_quota_routes();
   add_secret_routes();
   add_login_routes();
+  add_ui_routes();
   add_oidc_routes();
   add_user_routes();
   add_workspace_routes();
@@ -145,13 +147,18 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
     log::error("blobs.prepare", {{"why", prepared.error().what}});
 }
 
+std::optional<std::string> Api::shown_token(const net::Request& request) const {
+  if (!request.header("Authorization")) return cookie_.token_of(request);
+  const CompatApi* compat = compat_api_of(request);
+  return secret_of(request, compat && compat->takes_basic());
+}
+
 const TokenRecord* Api::identify(const net::Request& request) const {
   if (const auto key = request.header(node_key_header))
     if (const TokenRecord* token = tokens_.find_secret(*key); token && !token->node.empty()) return token;
-  const CompatApi* compat = compat_api_of(request);
-  const auto secret = secret_of(request, compat && compat->takes_basic());
-  if (!secret) return nullptr;
-  const TokenRecord* token = tokens_.find_secret(*secret);
+  const auto shown = shown_token(request);
+  if (!shown) return nullptr;
+  const TokenRecord* token = tokens_.find_secret(*shown);
   // The control thread drops it with the turn that is due now.
   return token && token->expires_at && *token->expires_at <= clock_.now() ? nullptr : token;
 }
@@ -223,6 +230,8 @@ CompatApiContext Api::compat_api_context() {
 // By its head alone.
 std::optional<RequestRefusal> Api::check_request(const net::Request& head, const Admission& admission) const {
   if (auto refused = guard_.check_origin(head)) return refused;
+  if (!head.header("Authorization") && cookie_.token_of(head))
+    if (auto refused = RequestGuard::check_cookie(head)) return refused;
   if (admission.refusal) return std::nullopt;
   // Artifacts have the types of their files; no page of another site can send a PUT without being asked.
   if (admission.compat && head.method == "PUT" && admission.compat->body(head).is_file) return std::nullopt;

@@ -13,6 +13,7 @@
 
 #include "api/audit_log.h"
 #include "api/blobs.h"
+#include "api/browser_cookie.h"
 #include "api/compat_api.h"
 #include "api/disk_quotas.h"
 #include "api/events.h"
@@ -20,6 +21,7 @@
 #include "api/failed_sign_ins.h"
 #include "api/file_source.h"
 #include "api/folder_workers.h"
+#include "api/login_links.h"
 #include "api/node_sessions.h"
 #include "api/oidc_sign_ins.h"
 #include "api/output_mask.h"
@@ -106,6 +108,7 @@ class Api {
   void add_event_routes();
   void add_job_routes();
   void add_job_read_routes();
+  void add_task_state_routes();
   void submit(const Call& call, Result<JobSpec> spec);  // (job_routes.cpp)
   void plan(const Call& call, JobSpec spec);
   void add_rerun_routes();
@@ -121,6 +124,7 @@ class Api {
   void add_sharing_routes();
   void add_token_routes();
   void add_login_routes();
+  void add_ui_routes();  // (ui_routes.cpp)
   void add_oidc_routes();
   void add_user_routes();  // (user_routes.cpp)
   void add_workspace_routes();
@@ -130,6 +134,10 @@ class Api {
   std::string folder_of(const DatastoreRecord& datastore) const;
   // `work` runs on the worker and gives what is to be done on the network's thread.
   void with_files(const Call& call, std::function<std::function<void()>(const StoredFiles&)> work);
+
+  // What a request shows: in its head, or by the cookie of a browser.
+  std::optional<std::string> shown_token(const net::Request& request) const;
+  void sign_in_browser(const Call& call, const wire::BrowserLogin& request);
 
   // (login_routes.cpp)
   void sign_in(const Call& call, const wire::LoginRequest& request);
@@ -302,6 +310,8 @@ class Api {
   FailedSignIns failed_sign_ins_;
   std::size_t signing_in_ = 0;
   std::unique_ptr<OidcSignIns> oidc_;  // none: there is no provider
+  BrowserCookie cookie_;
+  LoginLinks login_links_;
   RequestLimits request_limits_;
   std::uint64_t requests_ = 0;
   std::uint64_t unauthorized_ = 0;

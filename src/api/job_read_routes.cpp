@@ -275,6 +275,7 @@ Result<net::Response> show_why(const JobRecord& job, const control::LiveView* li
 }  // namespace
 
 void Api::add_job_read_routes() {
+  add_task_state_routes();
   using Page =
       std::function<Result<net::Response>(ReadStore&, const Call&, const OutputMask&, std::uint32_t limit)>;
   const Page jobs = [this](ReadStore& store, const Call& call, const OutputMask&, std::uint32_t limit) {

@@ -105,6 +105,15 @@ std::optional<RequestRefusal> RequestGuard::check_origin(const net::Request& hea
   return std::nullopt;
 }
 
+std::optional<RequestRefusal> RequestGuard::check_cookie(const net::Request& head) {
+  const bool is_read = head.method == "GET" || head.method == "HEAD";
+  if ((is_read && !head.header("Upgrade")) || head.header("Origin")) return std::nullopt;
+  return RequestRefusal{
+      403,
+      {ErrorCode::denied, "the request shows the cookie of a browser, but not from which page it comes",
+       "send the token as Authorization: Bearer TOKEN"}};
+}
+
 std::optional<RequestRefusal> RequestGuard::check_body(const net::Request& head, Body body) const {
   const auto given = head.header("Content-Type");
   if (!given || !has_body(head)) return std::nullopt;

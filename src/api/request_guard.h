@@ -25,6 +25,9 @@ class RequestGuard {
   explicit RequestGuard(std::vector<std::string> host_names);
 
   std::optional<RequestRefusal> check_origin(const net::Request& head) const;  // Host and Origin
+  // Of a request whose token is a cookie, which browsers send by themselves: what changes something has to
+  // say from which page it comes.
+  static std::optional<RequestRefusal> check_cookie(const net::Request& head);
   // `takes_any`: the body is a file of a user, of any type but those of forms.
   struct Body {
     bool takes_any = false;

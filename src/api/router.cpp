@@ -9,7 +9,7 @@ namespace {
 
 std::vector<std::string> split(std::string_view pattern) {
   std::vector<std::string> parts;
-  while (!pattern.empty()) {
+  while (pattern.size() > 1) {  // "/" alone has no parts
     pattern.remove_prefix(1);
     const std::size_t slash = std::min(pattern.find('/'), pattern.size());
     parts.emplace_back(pattern.substr(0, slash));

@@ -79,13 +79,13 @@ void Api::add_token_routes() {
 }
 
 std::optional<net::Response> Api::refuse_guess(const net::Request& head) {
-  const auto header = head.header("Authorization");
-  if (!header || !header->starts_with("Bearer ")) return std::nullopt;
+  const auto shown = shown_token(head);
+  if (!shown) return std::nullopt;
   const TimePoint now = clock_.now();
   const std::string peer = peer_network(head.peer);
   if (const Duration wait = failed_sign_ins_.wait(peer, now); wait > Duration(0))
     return too_many_failures(wait);
-  failed_sign_ins_.begin(peer, now, sha256_hex(*header).substr(0, 16));
+  failed_sign_ins_.begin(peer, now, sha256_hex(*shown).substr(0, 16));
   return std::nullopt;
 }
 

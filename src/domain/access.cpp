@@ -7,10 +7,10 @@ namespace {
 
 constexpr Names<Role, 4> roles{"viewer", "member", "admin", "node"};
 constexpr Names<TokenScope, 3> scopes{"read", "submit", "admin"};
-constexpr Names<Object, 20> objects{"service", "login",  "user",      "workspace", "token",
-                                    "quota",   "secret", "pool",      "node",      "job",
-                                    "source",  "event",  "datastore", "data",      "collection",
-                                    "run",     "model",  "endpoint",  "session",   "link"};
+constexpr Names<Object, 21> objects{"service",   "login", "user",       "workspace", "token",  "quota",
+                                    "secret",    "pool",  "node",       "job",       "source", "event",
+                                    "datastore", "data",  "collection", "run",       "model",  "endpoint",
+                                    "session",   "link",  "page"};
 constexpr Names<Verb, 9> verbs{"read",   "create",  "update", "remove", "use",
                                "expose", "connect", "probe",  "stop"};
 constexpr Names<Least, 6> leasts{"anyone", "viewer", "member", "owner", "admin", "service_admin"};

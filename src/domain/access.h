@@ -52,6 +52,7 @@ enum class Object : std::uint8_t {
   endpoint,    // a served model
   session,     // an interactive process: a shell, a notebook
   link,        // a signed address: whoever has it may read what it names, for a while
+  page,        // the web UI itself: its pages are the same for everyone and hold no data
 };
 std::string_view to_string(Object object);
 
@@ -93,6 +94,7 @@ inline constexpr AccessRule access_rules[] = {
 
     {Object::login, Verb::create, Least::anyone},
     {Object::login, Verb::remove, Least::viewer},
+    {Object::login, Verb::use, Least::viewer},  // a link by which a browser signs in as the caller
 
     {Object::user, Verb::read, Least::admin},
     {Object::user, Verb::create, Least::service_admin},
@@ -172,6 +174,7 @@ inline constexpr AccessRule access_rules[] = {
     {Object::session, Verb::remove, Least::owner},
 
     {Object::link, Verb::read, Least::anyone},
+    {Object::page, Verb::read, Least::anyone},
 };
 
 // A row of the table.

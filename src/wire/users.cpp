@@ -18,6 +18,8 @@ Role read_role(FieldReader& reader, const Value& root, const std::string& otherw
   return Role::viewer;
 }
 
+constexpr std::size_t token_size_max = 200;
+
 // How long a sign-in is to be good for.
 Duration read_login_time(FieldReader& reader, const Value& root) {
   constexpr Duration usual = std::chrono::hours(12), longest = std::chrono::hours(24 * 30);
@@ -113,6 +115,21 @@ Result<LoginRequest> parse_login_request(std::string_view json) {
     reader.problem(*root, "a sign-in needs user, and either password or code", "see docs/guide/users.md");
   if (request.password.size() > password_size_max || request.user.size() > 100)
     reader.problem(*root, "the user or the password is too long", "");
+  if (auto finished = reader.finish(); !finished) return fail(finished.error());
+  return request;
+}
+
+Result<BrowserLogin> parse_browser_login(std::string_view json) {
+  auto root = parse_body(json);
+  if (!root) return fail(root.error());
+  FieldReader reader(*root, "the request", "");
+  BrowserLogin request;
+  request.token = reader.text("token");
+  request.link_token = reader.text("link_token");
+  if (request.token.empty() == request.link_token.empty())
+    reader.problem(*root, "a sign-in of a browser needs either token or link_token", "see docs/guide/ui.md");
+  if (request.token.size() > token_size_max || request.link_token.size() > token_size_max)
+    reader.problem(*root, "the token is too long", "it has 64 letters or so");
   if (auto finished = reader.finish(); !finished) return fail(finished.error());
   return request;
 }

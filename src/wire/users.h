@@ -33,6 +33,13 @@ struct LoginRequest {
 };
 Result<LoginRequest> parse_login_request(std::string_view json);
 
+// Of a browser: the token it shows from now on, or the one-time token of a link.
+struct BrowserLogin {
+  std::string token;       // one
+  std::string link_token;  // of the two
+};
+Result<BrowserLogin> parse_browser_login(std::string_view json);
+
 struct OidcRequest {
   std::string redirect_url;
   std::string challenge;  // of PKCE, S256

@@ -44,7 +44,8 @@ const std::map<std::string, std::string> names = {
     {"experiment", "e"},    {"cluster", "c"},     {"server", "f"},
     {"user", "ana"},        {"login", "x"},       {"location", "local"},
     {"operation", "1"},     {"expiry", "1"},      {"signature", "x"},
-    {"path", "a/b/c/d"},    {"model_id", "m-1"},  {"key", "k"}};
+    {"path", "a/b/c/d"},    {"model_id", "m-1"},  {"key", "k"},
+    {"file", "x.js"}};
 constexpr const char* artifact = "1/anas-run/artifacts/x";  // of ana's run
 const std::map<std::string, std::string> bodies = {
     {"PATCH "

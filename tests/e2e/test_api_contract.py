@@ -47,7 +47,7 @@ class Contract(SharedServiceCase):
                     if (method, path) in (("POST", "/v1/service/stop"),):
                         continue
                     self.assertEqual(self.known(method, concrete), (method, path) in contract)
-        for path in ("/", "/v1", "/v2/jobs", "/v1/job", "/v1/jobs/job_1/nothing", "/v1/jobs/a/b/c/d/e", "/v1/tokens/a/b",
+        for path in ("/v1", "/nothing", "/jobs/a/b", "/v2/jobs", "/v1/job", "/v1/jobs/job_1/nothing", "/v1/jobs/a/b/c/d/e", "/v1/tokens/a/b",
                      "/v1/blobs", "/admin", "/v1/nodes/a/b", "/v1/pools/lab/x", "/healthz/x", "//v1/jobs"):
             with self.subTest(unknown=path):
                 self.assertFalse(self.known("GET", path))

@@ -40,6 +40,7 @@ void add_token(CommandTree& tree, Context& context);
 void add_user(CommandTree& tree, Context& context);
 void add_workspace(CommandTree& tree, Context& context);
 void add_logout(CommandTree& tree, Context& context);
+void add_ui(CommandTree& tree, Context& context);
 void add_datastore(CommandTree& tree, Context& context);
 void add_completion(CommandTree& tree, Context& context);
 

@@ -1,0 +1,17 @@
+import { defineConfig } from 'vite';
+
+declare const process: { env: Record<string, string | undefined> };
+
+// Addresses are relative, so that the page works behind whatever path a proxy puts before it.
+export default defineConfig({
+  base: './',
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  build: {
+    outDir: 'dist',
+    assetsDir: 'ui',
+    target: 'es2022',
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+  },
+  server: { proxy: { '/v1': process.env.SLIPWAY_SERVICE ?? 'http://127.0.0.1:8470' } },
+});
