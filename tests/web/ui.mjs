@@ -26,8 +26,10 @@ async function step(title, work) {
     console.log(JSON.stringify({ step: title, ok: true }));
   } catch (error) {
     ++failed;
+    if (process.env.KEEP_PICTURES) for (const context of browser.contexts()) for (const page of context.pages()) await page.screenshot({ path: `${process.env.KEEP_PICTURES}/${title.replace(/\W+/g, '-')}.png` });
     console.log(JSON.stringify({ step: title, ok: false, why: String(error.stack ?? error).slice(0, 2000) }));
   }
+  for (const context of browser.contexts()) await context.close();
 }
 function check(is, what) {
   if (!is) throw new Error(what);
@@ -46,9 +48,10 @@ async function open(to = '/', { token = parameters.token, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: 'en-US', ...options });
   context.setDefaultTimeout(30_000);
   const page = await context.newPage();
-  page.on('pageerror', (error) => violations.push(`error in the page: ${error.message}`));
+  const own = root();
+  page.on('pageerror', (error) => violations.push(`error in the page at ${page.url()}: ${error.stack}`));
   page.on('console', (message) => { if (/Content.Security.Policy|violates/i.test(message.text())) violations.push(message.text()); });
-  page.on('request', (request) => { if (!request.url().startsWith(root()) && !/^(data|blob):/.test(request.url())) violations.push(`asks elsewhere: ${request.url()}`); });
+  page.on('request', (request) => { if (!request.url().startsWith(own) && !/^(data|blob):/.test(request.url())) violations.push(`asks elsewhere: ${request.url()}`); });
   if (token) await signIn(page, token, to);
   return page;
 }
@@ -461,6 +464,7 @@ const scenarios = {
         if (!request.url.startsWith('/team/slipway/')) return response.writeHead(404).end();
         const onward = http.request({ host: service.hostname, port: service.port, method: request.method, path: request.url.slice('/team/slipway'.length), headers: request.headers }, (answer) => {
           response.writeHead(answer.statusCode, answer.headers);
+          response.flushHeaders();
           answer.pipe(response);
         });
         onward.on('error', () => response.destroy());
@@ -502,7 +506,7 @@ const scenarios = {
 };
 
 await scenarios[scenario]();
-await browser.close();
 await step('no page broke a rule', async () => check(violations.length === 0, violations.join('\n')));
+await browser.close();
 process.stdin.destroy();
 process.exitCode = failed ? 1 : 0;

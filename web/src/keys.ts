@@ -13,6 +13,7 @@ export function isTyping(event: KeyboardEvent): boolean {
 
 addEventListener('keydown', (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (document.querySelector('dialog[open]')) return; // it has keys of its own
   if (isTyping(event)) {
     if (event.key === 'Escape') (event.target as HTMLElement).blur();
     return;

@@ -89,7 +89,7 @@ function Tasks({ job }: { job: JobWithSpec }) {
                 { id: 'attempts', title: t('attempts'), number: true, cell: (task) => String(task.attempts) },
                 { id: 'code', title: t('exitCode'), number: true, cell: (task) => task.signal ? `${t('signal')} ${task.signal}` : String(task.exit_code ?? '–') },
                 { id: 'nodes', title: t('nodes'), cell: (task) => task.nodes.slice(0, 6).map((node) => <span key={node}><NodeLink name={node} /> </span>) },
-                { id: 'logs', title: t('logs'), narrow: true, cell: (task) => <a href={href(logsOf(job.id, task.name))} aria-label={t('logOf', { task: task.name })}>{t('logs')}</a> },
+                { id: 'logs', title: t('logs'), narrow: true, cell: (task) => <a href={href(logsOf(job.id, task.name))} aria-label={`${t('logs')} ${task.name}`}>{t('logs')}</a> },
                 { id: 'reason', title: t('why'), cell: (task) => <span class="dim">{task.reason}</span> },
               ]} />
             </>
