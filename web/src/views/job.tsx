@@ -227,7 +227,7 @@ export function Job({ id }: { id: string }) {
             <span class="space" />
             {!isOver && <button onClick={() => void act(() => send<JobRecord>('PATCH', jobPath(record.id), { held: !record.held_by }))}>{record.held_by ? t('release') : t('hold')}</button>}
             {!isOver && <button class="danger" onClick={() => { asking.value = true; }}>{t('cancelJob')}</button>}
-            {isOver && <button onClick={() => void act(async () => { const made = await send<JobRecord>('POST', `${jobPath(record.id)}/resubmit`); go(`/jobs/${made.id}`); })}>{t('resubmit')}</button>}
+            {isOver && <button onClick={() => void act(async () => { const made = await send<JobRecord>('POST', `${jobPath(record.id)}/resubmit`, {}); go(`/jobs/${made.id}`); })}>{t('resubmit')}</button>}
             <button onClick={clone}>{t('clone')}</button>
           </div>
           {(why.data?.answer ?? record.reason) && <p class="line dim">{why.data?.answer ?? record.reason}</p>}
