@@ -104,8 +104,8 @@ class Ui(SlipwayCase):
                              name="small", pool="lab"))
         s.wait_for(large, "succeeded", timeout=240)
         s.wait_for(small, "succeeded")
-        s.ok("pool", "create", "none", "--nodes", "0")
-        array = s.submit({"name": "wide", "pool": "none", "tasks": [{"name": "cell", "count": 100_000, "command": "true"}]})
+        array = s.submit({"name": "wide", "pool": "lab", "max_parallel_tasks": 1,
+                          "tasks": [{"name": "cell", "count": 100_000, "command": "sleep 600"}]})
         self.drive(s, "large", large=large, small=small, array=array, last=str(last))
 
     def test_nothing_gets_in_and_prefixes_work(self):

@@ -195,7 +195,7 @@ export async function findAll(
   });
 }
 
-const errorWords = /\b(?:error|exception|traceback|fatal|failed|failure|segmentation fault|out of memory|killed)\b/i;
+const errorWords = /(?:error|exception)\b|\b(?:traceback|fatal|failed|failure|segmentation fault|out of memory|killed)\b/i;
 
 export async function findError(file: LogFile): Promise<number> {
   let found = -1;
