@@ -314,7 +314,7 @@ Answer<Tensor> parse_tensor_proto(std::string_view bytes) {
   if (type == nullptr) return invalid(fmt::format("the tensor has the unknown dtype {}", type_number));
   const auto count = element_count(shape);
   if (!count) return invalid(fmt::format("the sides {} are no shape of a tensor", format_shape(shape)));
-  const std::uint64_t size = *count * std::max<std::size_t>(type->size, sizeof(std::string));
+  const std::uint64_t size = *count * (type->size == 0 ? sizeof(std::string) : type->size);
   if (size > tensor_bytes_max)
     return refuse(Code::resource_exhausted,
                   fmt::format("a tensor of shape {} is too large", format_shape(shape)));
@@ -374,6 +374,7 @@ std::string format_tensor_proto(const Tensor& tensor) {
 
 Answer<PredictRequest> parse_predict_request(std::string_view bytes) {
   PredictRequest request;
+  std::uint64_t total = 0;
   ProtoReader reader(bytes);
   for (ProtoField field; reader.next(field);) {
     if (field.number == 1) {
@@ -383,6 +384,11 @@ Answer<PredictRequest> parse_predict_request(std::string_view bytes) {
     } else if (field.number == 2) {
       auto input = parse_input(field.bytes);
       if (!input) return refuse(input.error());
+      const Tensor& tensor = input->second;
+      total += tensor.bytes.size() + tensor.strings.size() * sizeof(std::string);
+      if (total > tensor_bytes_max)
+        return refuse(Code::resource_exhausted,
+                      fmt::format("the tensors of the request have more than {} bytes", tensor_bytes_max));
       request.inputs[input->first] = std::move(input->second);
     } else if (field.number == 3) {
       request.output_filter.emplace_back(field.bytes);

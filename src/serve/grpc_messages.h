@@ -23,7 +23,8 @@ struct PredictRequest {
   std::vector<std::string> output_filter;
 };
 
-constexpr std::uint64_t tensor_bytes_max = std::uint64_t{1} << 30;
+// Of all tensors of a request: a few bytes can mean many zeros.
+constexpr std::uint64_t tensor_bytes_max = std::uint64_t{1} << 28;
 
 Answer<PredictRequest> parse_predict_request(std::string_view bytes);
 std::string format_predict_response(const ModelSpec& spec, const Tensors& outputs,

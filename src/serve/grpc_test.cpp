@@ -102,6 +102,11 @@ TEST(PredictRequest, ReadsSpecInputsAndFilter) {
   for (std::size_t cut = 0; cut < request.str().size(); ++cut)
     static_cast<void>(parse_predict_request(request.str().substr(0, cut)));
 
+  Message many, large;
+  large.bytes(1, "a").message(2, tensor_of(1, {50'000'000}));  // 200 MB of zeros in a few bytes
+  many.message(2, large).message(2, large);
+  EXPECT_EQ(parse_predict_request(many.str()).error().code, Code::resource_exhausted);
+
   Signature signature;
   signature.outputs["y"] = {};
   EXPECT_TRUE(check_output_filter({"y"}, signature));
