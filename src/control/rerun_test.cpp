@@ -135,9 +135,10 @@ TEST(Rerun, OneTaskOfAJobThatRunsIsTriedAgain) {
   bench.run(id, 0, {1});
   EXPECT_EQ(bench.job(id).record.counts.skipped, 1u);
   EXPECT_EQ(bench.rerun(id, {.task = "sweep[1]"}).error().code, ErrorCode::conflict);
-  EXPECT_EQ(bench.rerun(id, {.task = "sweep[3]"}).error().code, ErrorCode::not_found);
+  for (const char* name : {"sweep[3]", "sweep.3", "sweep.x", "other", "sum[0]"})
+    EXPECT_EQ(bench.rerun(id, {.task = name}).error().code, ErrorCode::not_found) << name;
   EXPECT_EQ(bench.rerun(id, {.task = "sum"}).error().code, ErrorCode::conflict);
-  const auto again = bench.rerun(id, {.task = "sweep[0]"});
+  const auto again = bench.rerun(id, {.task = "sweep.0"});  // as logs call it
   ASSERT_TRUE(again) << again.error().what;
   EXPECT_EQ(again->counts.failed, 0u);
   EXPECT_EQ(again->counts.waiting, 1u);

@@ -1,5 +1,7 @@
 #include "control/state.h"
 
+#include <fmt/format.h>
+
 namespace slipway::control {
 
 std::string name_of(const Job& job, const TaskRef& ref) {
@@ -7,8 +9,7 @@ std::string name_of(const Job& job, const TaskRef& ref) {
   return task_name(group.name, group.is_array ? std::optional(ref.index) : std::nullopt);
 }
 
-std::optional<NamedTask> find_named(const Job& job, const std::string& name) {
-  const TaskName wanted = parse_task_name(name);
+static std::optional<NamedTask> find_exactly(const Job& job, const TaskName& wanted) {
   for (std::uint32_t g = 0; g < job.groups.size(); ++g) {
     const Group& group = job.groups[g];
     if (group.name != wanted.group) continue;
@@ -17,6 +18,14 @@ std::optional<NamedTask> find_named(const Job& job, const std::string& name) {
     return NamedTask{g, wanted.index};
   }
   return std::nullopt;
+}
+
+std::optional<NamedTask> find_named(const Job& job, const std::string& name) {
+  if (const auto found = find_exactly(job, parse_task_name(name))) return found;
+  // sweep.198, as logs and folders have it, is sweep[198].
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string::npos) return std::nullopt;
+  return find_exactly(job, parse_task_name(fmt::format("{}[{}]", name.substr(0, dot), name.substr(dot + 1))));
 }
 
 std::uint64_t tasks_ready(const Job& job, const Shape& shape) {

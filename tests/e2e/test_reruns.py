@@ -57,7 +57,7 @@ class Reruns(SlipwayCase):
         blocked = s.submit(job(shell("a", f"until [ -e {s.base}/go ]; do sleep 0.05; done", nodes=2)))
         s.wait_for(blocked, "running")
         made = s.submit(job(shell("sweep", "true", count=5), shell("other", "true", count=4)))
-        s.ok("task", "cancel", f"{made}/sweep[3]")
+        s.ok("task", "cancel", f"{made}/sweep.3")
         s.ok("task", "cancel", f"{made}/other", "-o", "json")
         s.kill_service()
         s.up()

@@ -78,10 +78,10 @@ class Results(SlipwayCase):
         self.assertEqual(s.wait_for(second)["state"], "cancelled")
         self.assertNotIn(s.job(third)["state"], ("cancelled", "stopping"))
         fourth = s.submit(job(shell("a", "sleep 600")))
-        array = s.submit(job(shell("sweep", "sleep 600", count=3), shell("other", "true")))
+        array = s.submit(job(shell("sweep", "sleep 600", count=3), shell("tidy", "true", depends_on=["sweep"])))
         s.ok("job", "cancel", f"{array}/sweep")
-        s.wait_for(array, "cancelled")
-        self.assertEqual(s.job(array)["tasks"]["succeeded"], 1)
+        self.assertEqual(s.wait_for(array)["state"], "cancelled")
+        self.assertEqual((s.job(array)["tasks"]["cancelled"], s.job(array)["tasks"]["skipped"]), (3, 1))
         refused = s.refused("job", "cancel", "job_999", third, fourth, says="job_999")
         self.assertIn(third, refused.out)
         self.assertEqual(s.wait_for(third)["state"], "cancelled")
@@ -110,6 +110,19 @@ class Results(SlipwayCase):
         s.refused("job", "update", low, code=2, says="nothing")
         s.refused("job", "update", low, "--priority", "5000", says="1000")
         self.assertEqual(s.ask("PATCH", f"/v1/jobs/{low}", body={}).status, 400)
+
+    def test_run_reads_what_is_piped_in(self):
+        s = self.s
+        self.assertEqual(s.ok("run", "-i", "--", "tr", "a-z", "A-Z", input="hello\n").out, "HELLO\n")
+        self.assertEqual(s.ok("run", "-i", "--nodes", "2", "--", "wc", "-c", input="x" * 200000).out.split().count("200000"), 2)
+        os.makedirs(s.base + "/code")
+        with open(s.base + "/code/count.sh", "w") as file:
+            file.write("wc -l; ls -A\n")
+        sent = s.ok("run", "-i", "--source", s.base + "/code", "--", "sh", "count.sh", input="a\nb\n").out.split()
+        self.assertEqual((sent[0], "count.sh" in sent), ("2", True))
+        self.assertEqual(s.run("run", "-i", "--retries", "1", "--", "sh", "-c", "cat; [ $SLIPWAY_ATTEMPT = 2 ]", input="again").code, 0)
+        s.refused("run", "-i", "--detach", "--", "true", input="", code=2, says="exclude")
+        self.assertEqual(s.ok("run", "--", "cat", input="not read").out, "")
 
     def test_run_returns_at_once_when_detached(self):
         started = self.s.ok("run", "--detach", "--name", "late", "--", "sh", "-c", "echo late").out.strip()

@@ -51,6 +51,26 @@ class Retention(SlipwayCase):
         wait_until(lambda: not self.there(s))
         wait_until(lambda: not any(self.folder(s, one) for one in made))
 
+    def test_what_takes_the_disk_and_what_a_rule_would_free(self):
+        s = self.service()
+        s.pool("lab", 2)
+        made = s.submit(job(shell("a", "head -c 3000000 /dev/urandom > $SLIPWAY_OUTPUTS/x")))
+        kept = s.submit(job(shell("a", "true"), retain="9d"))
+        for one in (made, kept):
+            s.wait_for(one)
+        usage = s.ok("store", "usage", "-o", "json").json
+        sizes = {one["what"]: one["bytes"] for one in usage["items"]}
+        self.assertGreaterEqual(sizes["jobs of default"], 3000000)
+        self.assertGreater(sizes["database"], 0)
+        self.assertEqual(usage["bytes"], sum(sizes.values()))
+        self.assertNotIn("would_free", usage)
+        freed = s.ok("store", "usage", "--retain", "0s", "-o", "json").json["would_free"]
+        self.assertEqual(freed["things"], 1)
+        self.assertGreaterEqual(freed["bytes"], 3000000)
+        self.assertEqual(s.ok("store", "usage", "--retain", "1h", "-o", "json").json["would_free"]["things"], 0)
+        self.assertIn("--retain 1 h would delete 0 jobs", s.ok("store", "usage", "--retain", "1h").out)
+        s.refused("store", "usage", "--data", s.base + "/nowhere", says="there is no data folder")
+
     def test_rules_that_cannot_be_read_are_refused(self):
         s = self.service(start=False)
         s.refused("up", "--retain", "soon", code=2, says="--retain soon")

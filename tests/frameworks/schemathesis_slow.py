@@ -44,7 +44,8 @@ MAY_REFUSE = (
     "POST /v1/datastores/{name}/folders", "GET /v1/jobs/{job}/tasks/{task}/files", "GET /v1/jobs/{job}/tasks/{task}/files/content",
 )
 # Bodies are read as people write them: null is as good as absent, a scalar is its text.
-LENIENT = ("POST /v1/jobs", "POST /v1/jobs/{job}/cancel", "POST /v1/jobs/{job}/resubmit", "POST /v1/pools", "PATCH /v1/pools/{pool}", "POST /v1/tokens",
+LENIENT = ("POST /v1/jobs", "POST /v1/jobs/{job}/cancel", "POST /v1/jobs/{job}/resubmit", "POST /v1/jobs/{job}/rerun",
+           "POST /v1/jobs/{job}/tasks/{task}/cancel", "POST /v1/pools", "PATCH /v1/pools/{pool}", "POST /v1/tokens",
            "POST /v1/blobs/missing", "POST /v1/nodes/{node}/evict", "POST /v1/pools/{pool}/autoscale/evaluate", "PUT /v1/datastores/{name}")
 # A WebSocket, and the end of the service.
 LEFT_OUT = ("/v1/nodes/connect", "/v1/service/stop")

@@ -48,6 +48,7 @@ void add_completion(CommandTree& tree, Context& context);
 void add_policy(Command& pool, Context& context);
 void add_pool_usage(Command& pool, Context& context);
 void add_job_usage(Command& job, Context& context);
+void add_store_usage(Command& store, Context& context);
 std::string describe_policy(const Value& policy);
 
 }  // namespace slipway::cli

@@ -1,12 +1,17 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cerrno>
 #include <climits>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
+#include "base/file.h"
 #include "cli/client/log_stream.h"
 #include "cli/client/retry.h"
 #include "cli/commands/commands.h"
@@ -28,8 +33,46 @@ struct RunOptions {
   std::string source;
   std::string workdir;
   bool detach = false;
+  bool input = false;
   std::vector<std::string> command;
 };
+
+// What was piped in, in a file for as long as the command runs: every attempt and process reads it from the
+// beginning.
+class SpooledInput {
+ public:
+  static Outcome<std::unique_ptr<SpooledInput>> read() {
+    if (is_terminal(STDIN_FILENO))
+      return misuse("-i sends what is piped in, and standard input is a terminal",
+                    "slipway run -i -- wc -l < data.csv");
+    std::error_code error;
+    std::string path = std::filesystem::temp_directory_path(error).string() + "/slipway-stdin-XXXXXX";
+    Fd file(::mkostemp(path.data(), O_CLOEXEC));
+    if (!file)
+      return give_up(to_failure(system_error("cannot make a file for standard input: " + path, errno)));
+    auto input = std::make_unique<SpooledInput>(path);
+    std::array<char, 64 << 10> buffer;
+    for (;;) {
+      const ssize_t size = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) return give_up(to_failure(system_error("cannot read standard input", errno)));
+      if (size == 0) return input;
+      if (auto written = write_all(file.get(), {buffer.data(), static_cast<std::size_t>(size)}, path);
+          !written)
+        return give_up(written);
+    }
+  }
+  explicit SpooledInput(std::string path) : path_(std::move(path)) {}
+  SpooledInput(const SpooledInput&) = delete;
+  SpooledInput& operator=(const SpooledInput&) = delete;
+  ~SpooledInput() { ::unlink(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+constexpr const char* input_in_source = ".slipway-stdin";  // where code is sent along
 
 // The command's file name with what names may not have replaced: ./my train.sh → my-train.sh.
 std::string name_from(const std::string& program) {
@@ -141,11 +184,44 @@ Outcome<Value> wait_quietly(Service& service, const LogSource& source) {
   }
 }
 
+// The command reads the file; where code is sent along the file goes with it, else the nodes have to be here.
+Outcome<void> connect_input(Context& context, const RunOptions& options, const SpooledInput& input,
+                            TaskSpec& task, std::vector<std::pair<std::string, std::string>>& files) {
+  std::string file = input.path();
+  if (!options.source.empty()) {
+    file = std::string("./") + input_in_source;
+    files.emplace_back(input_in_source, input.path());
+  } else {
+    const Outcome<bool> here = runs_here(context.service(), options.pool);
+    if (!here) return give_up(here);
+    if (!*here)
+      return misuse("-i needs --source where the pool has nodes on other machines",
+                    "slipway run -i --source . -- wc -l < data.csv");
+  }
+  std::vector<std::string> words{"/bin/sh", "-c", "exec \"$@\" < \"$0\"", std::move(file)};
+  words.insert(words.end(), options.command.begin(), options.command.end());
+  task.command = std::move(words);
+  return {};
+}
+
 Outcome<int> run_command(Context& context, const RunOptions& options) {
+  if (options.input && options.detach)
+    return misuse(
+        "-i and --detach exclude each other: what was piped in is kept while the command is waited for",
+        "leave out one of them");
   Outcome<JobSpec> spec = make_spec(context, options);
   if (!spec) return give_up(spec);
   const std::string task_name = spec->tasks.front().name;
-  const Outcome<Value> job = submit(context, std::move(*spec), options.source);
+  std::vector<std::pair<std::string, std::string>> files;
+  std::unique_ptr<SpooledInput> input;
+  if (options.input) {
+    auto read = SpooledInput::read();
+    if (!read) return give_up(read);
+    input = std::move(*read);
+    if (auto connected = connect_input(context, options, *input, spec->tasks.front(), files); !connected)
+      return give_up(connected);
+  }
+  const Outcome<Value> job = submit(context, std::move(*spec), options.source, files);
   if (!job) return give_up(job);
   const std::string id = job->text_at("id");
   if (options.detach) return print(context, *job, id, id + "\n");
@@ -191,6 +267,8 @@ void add_run(CommandTree& tree, Context& context) {
       .text("--name NAME", options->name, "the job's name (default: the command's)")
       .text("--source DIR", options->source, "send this folder along and run in a fresh copy of it")
       .text("--workdir DIR", options->workdir, "run in this folder of the nodes")
+      .flag("-i,--stdin", options->input,
+            "read standard input to its end first; each process gets it as its own")
       .flag("-d,--detach", options->detach, "print the job's id and return while it runs")
       .runs([&context, options] { return run_command(context, *options); });
 }

@@ -79,10 +79,12 @@ Outcome<int> restore(Context& context, const std::string& backup, bool yes) {
 
 void add_store(CommandTree& tree, Context& context) {
   auto file = std::make_shared<std::string>();
-  Command store = tree.add("store", "The database of the service on this machine", "slipway store check");
+  Command store =
+      tree.add("store", "The database and the disk of the service on this machine", "slipway store check");
   store.verb("check", "Look at every page of the database, and which turns it holds", "slipway store check")
       .argument("FILE", *file, "a database or a backup (default: that of the data folder)", Need::optional)
       .runs([&context, file] { return check(context, *file); });
+  add_store_usage(store, context);
 }
 
 void add_restore(CommandTree& tree, Context& context) {
