@@ -147,16 +147,19 @@ Result<std::vector<Point>> read_view(const Series& series, std::size_t limit) {
 RunPoints::RunPoints(std::string path, std::uint64_t file_size)
     : path_(std::move(path)), file_size_(file_size), is_loaded_(file_size == 0) {}
 
+RunPoints::Placed RunPoints::placed_at(std::uint64_t offset, const BlockSummary& summary) {
+  return {{offset, static_cast<std::uint32_t>(summary.size)},
+          summary.step_min,
+          summary.step_max,
+          summary.time_min,
+          summary.time_max};
+}
+
 Result<void> RunPoints::load_blocks() {
   auto file = MappedFile::open(path_, file_size_);
   if (!file) return fail(file.error());
   for (const PlacedBlock& block : read_blocks(file->bytes())) {
-    const BlockSummary& summary = block.summary;
-    unclaimed_[summary.key].push_back({{block.offset, static_cast<std::uint32_t>(summary.size)},
-                                       summary.step_min,
-                                       summary.step_max,
-                                       summary.time_min,
-                                       summary.time_max});
+    unclaimed_[block.summary.key].push_back(placed_at(block.offset, block.summary));
   }
   is_loaded_ = true;
   return {};
@@ -236,12 +239,7 @@ Result<void> RunPoints::seal(Tracked& tracked, const std::string& name) {
   auto file = open_for_writing(path_);
   if (!file) return fail(file.error());
   if (auto written = write_at(file->get(), block, file_size_, path_); !written) return written;
-  const auto summary = read_summary(block);
-  tracked.blocks.push_back({{file_size_, static_cast<std::uint32_t>(block.size())},
-                            summary->step_min,
-                            summary->step_max,
-                            summary->time_min,
-                            summary->time_max});
+  tracked.blocks.push_back(placed_at(file_size_, *read_summary(block)));
   file_size_ += block.size();
   tracked.tail = {};
   tracked.is_sorted = true;
@@ -273,9 +271,30 @@ void RunPoints::load_tails(std::string_view blocks, Keys& keys) {
 }
 
 Result<void> RunPoints::flush(const Keys& keys) {
-  for (auto& [key, tracked] : tracked_)
-    if (!tracked.tail.empty())
-      if (auto sealed = seal(tracked, keys.name(key)); !sealed) return sealed;
+  if (!is_loaded_)
+    if (auto loaded = load_blocks(); !loaded) return loaded;
+  std::string blocks;
+  struct Made {
+    Tracked* tracked;
+    Placed placed;
+  };
+  std::vector<Made> made;
+  for (auto& [key, tracked] : tracked_) {
+    if (tracked.tail.empty()) continue;
+    const std::string block = format_block(keys.name(key), tracked.tail);
+    made.push_back({&tracked, placed_at(file_size_ + blocks.size(), *read_summary(block))});
+    blocks += block;
+  }
+  if (made.empty()) return {};
+  auto file = open_for_writing(path_);
+  if (!file) return fail(file.error());
+  if (auto written = write_at(file->get(), blocks, file_size_, path_); !written) return written;
+  for (const Made& one : made) {
+    one.tracked->blocks.push_back(one.placed);
+    one.tracked->tail = {};
+    one.tracked->is_sorted = true;
+  }
+  file_size_ += blocks.size();
   return {};
 }
 

@@ -75,6 +75,7 @@ class RunPoints {
     std::size_t decoded = SIZE_MAX;  // the block that was looked into
     std::vector<Point> decoded_points;
   };
+  static Placed placed_at(std::uint64_t offset, const BlockSummary& summary);
   Result<void> load_blocks();
   Result<void> seal(Tracked& tracked, const std::string& name);
   Tracked& tracked(KeyId key, const std::string& name);

@@ -7,6 +7,12 @@
 #include "base/log.h"
 
 namespace slipway::track {
+namespace {
+
+// Runs whose points go to their files in one checkpoint: nothing is logged meanwhile.
+constexpr std::size_t flushed_at_once = 200;
+
+}  // namespace
 
 Tracker::Tracker(TrackerOptions options, Image& image, const Clock& clock)
     : options_(std::move(options)), image_(image), clock_(clock), journal_(options_.folder + "/journal") {}
@@ -94,14 +100,21 @@ Result<void> Tracker::checkpoint() {
   };
   std::map<std::string, Saved> runs;
   std::uint64_t number = 0;
+  std::size_t flushed = 0;
+  bool is_more = false;
   {
     const std::unique_lock lock(mutex_);
     if (journal_.has_failed()) return fail(journal_.ready().error());
     for (const auto& [id, run] : state_->runs()) {
       if (!run->points) continue;
       const bool is_idle = run->points->generation() == run->saved_generation || is_ended(run->info.status);
+      if (is_idle && flushed == flushed_at_once) {
+        is_more = true;
+        continue;
+      }
       // What cannot be written stays in memory, and in the row.
       const bool is_flushed = is_idle && run->points->flush(state_->keys()).has_value();
+      flushed += is_flushed ? 1 : 0;
       state_->mark_changed(*run);
       runs[id] = {run->points->file_size(), run->points->generation(), is_flushed};
       if (run->points->file_size() != run->saved_file_size) files.push_back(state_->points_path(id));
@@ -132,6 +145,11 @@ Result<void> Tracker::checkpoint() {
       run->points.reset();
   }
   journal_.remove_through(number);
+  if (is_more) {
+    const std::scoped_lock due(upkeep_mutex_);
+    is_due_ = is_due_now_ = true;
+    upkeep_wake_.notify_one();
+  }
   return {};
 }
 
