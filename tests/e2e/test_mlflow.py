@@ -332,6 +332,82 @@ class Tracking(SharedServiceCase):
         c.ok("GET", f"/logged-models/{id}", {"allow_deleted": "True"})
 
 
+SCRIPT = """
+import json, os, urllib.request
+def ask(method, path, body=None):
+    request = urllib.request.Request(os.environ["MLFLOW_TRACKING_URI"] + "/api/2.0/mlflow" + path, method=method,
+        data=json.dumps(body).encode() if body else None,
+        headers={"Authorization": "Bearer " + os.environ["MLFLOW_TRACKING_TOKEN"], "Content-Type": "application/json"})
+    return json.loads(urllib.request.urlopen(request).read())
+run = os.environ["MLFLOW_RUN_ID"]
+ask("GET", "/runs/get?run_id=" + run)
+ask("POST", "/runs/log-metric", {"run_id": run, "key": "loss", "value": 0.5, "timestamp": 1, "step": int(os.environ["SLIPWAY_ATTEMPT"])})
+print(os.environ["MLFLOW_TRACKING_TOKEN"])
+"""
+
+
+class InJobs(SharedServiceCase):
+    def test_a_task_has_a_run_once_it_logs(self):
+        self.s.write("track.py", SCRIPT)
+        python = f"python3 {self.s.base}/track.py"
+        c = Client(self.s)
+        silent = self.s.submit({"pool": "lab", "tasks": [{"name": "quiet", "command": "true"}]})
+        self.assertEqual(self.s.wait_for(silent)["state"], "succeeded")
+        spec = {"name": "fit", "pool": "lab", "tasks": [{"name": "train", "command": python}, {"name": "again", "command": f"{python}; test $SLIPWAY_ATTEMPT = 2", "retries": 1}]}
+        job = self.s.submit(spec)
+        self.assertEqual(self.s.wait_for(job)["state"], "succeeded", self.s.log(job, "train"))
+        filter = f"tags.`slipway.job` = '{job}'"
+        self.assertEqual(sorted(c.search("0", filter)), ["fit/again", "fit/train"])
+        self.assertEqual(c.search("0", f"tags.`slipway.job` = '{silent}'"), [])
+        runs = c.ok("POST", "/runs/search", {"experiment_ids": ["0"], "filter": filter + " and tags.`slipway.task` = 'again'"})["runs"]
+        # Both attempts are one curve.
+        self.assertEqual([point["step"] for point in c.history(runs[0]["info"]["run_id"], "loss")], [1, 2])
+        self.assertEqual(runs[0]["info"]["user_id"], "admin")
+        # What the job was given is worth nothing after it, and never was elsewhere.
+        token = self.s.log(job, "train").strip()
+        self.assertTrue(token.startswith("slipway_task."))
+        self.assertEqual(self.s.ask("GET", API + "/experiments/get?experiment_id=0", token=token).status, 401)
+
+    def test_the_token_of_a_task_tracks_and_nothing_else(self):
+        self.s.write("wait.py", SCRIPT + "import sys, time\nsys.stdout.flush()\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.05)\n")
+        gate = os.path.join(self.s.base, "gate")
+        job = self.s.submit({"pool": "lab", "tasks": [{"name": "train", "command": f"python3 {self.s.base}/wait.py {gate}"}]})
+        token = wait_until(lambda: self.s.job(job)["state"] == "running" and self.s.log(job, "train").strip(), what="its token")
+        path = API + "/experiments/get?experiment_id=0"
+        self.assertEqual(self.s.ask("GET", path, token=token).status, 200)
+        for method, other in (("GET", "/v1/jobs"), ("GET", "/v1/secrets"), ("POST", "/v1/jobs")):
+            self.assertEqual(self.s.ask(method, other, token=token).status, 401, other)
+        self.s.kill_service()
+        self.s.up()
+        self.assertEqual(self.s.ask("GET", path, token=token).status, 200)
+        self.s.write("gate", "")
+        self.assertEqual(self.s.wait_for(job)["state"], "succeeded")
+        self.assertEqual(self.s.ask("GET", path, token=token).status, 401)
+
+
+class Commands(SharedServiceCase):
+    def test_runs_are_listed_shown_compared_exported_and_deleted(self):
+        c = Client(self.s)
+        first, second = c.run(run_name="first"), c.run(run_name="second")
+        c.log(first, [("loss", 0.5, 1, 0), ("loss", 0.25, 2, 1), ("a/b", 1, 1, 1)], [("lr", "0.1"), ("same", "1")])
+        c.log(second, [("loss", 0.125, 1, 0)], [("lr", "0.2"), ("same", "1")])
+        self.assertIn("Default", self.s.ok("experiment", "list").out)
+        self.assertEqual(self.s.ok("runs", "list", "-o", "quiet", "--filter", "metrics.loss < 0.2").out.split(), [second])
+        self.assertEqual(self.s.ok("runs", "list", "-o", "quiet", "--order", "metrics.loss DESC", "--limit", 1).out.split(), [first])
+        self.assertIn("  lr = 0.1", self.s.ok("runs", "show", first).out)
+        compared = self.s.ok("runs", "compare", first, second).out
+        self.assertIn("params.lr", compared)
+        self.assertNotIn("same", compared)
+        exported = self.s.ok("runs", "export", first, "--metric", "loss").out
+        self.assertEqual(exported.split(), ["metric,step,timestamp,value", "loss,0,1,0.5", "loss,1,2,0.25"])
+        self.assertEqual(len(self.s.ok("runs", "export", first, "--format", "json").json["history"]["loss"]), 2)
+        self.s.refused("runs", "list", "--filter", "metrics.loss =", says="at character 15")
+        self.s.refused("runs", "show", "none", says="there is no run")
+        self.s.refused("runs", "delete", first, says="--yes")
+        self.s.ok("runs", "delete", first, "--yes")
+        self.assertEqual(self.s.ok("runs", "list", "-o", "quiet").out.split(), [second])
+
+
 class Recovery(SlipwayCase):
     def test_a_killed_service_has_each_acknowledged_point_once(self):
         service = self.service()

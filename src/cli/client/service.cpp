@@ -28,10 +28,13 @@ Failure not_reachable(const std::string& url, const Error& error) {
   return failure;
 }
 
-// What a refusal says: our own form, or Azure's {"error": {"message", "details"}}.
+// What a refusal says: our own form, MLflow's {"message"}, or Azure's {"error": {"message", "details"}}.
 std::string problem_text(const Value& problem) {
   const Value& error = problem.at("error");
-  if (error.is_null()) return problem.text_at("detail");
+  if (error.is_null()) {
+    const std::string detail = problem.text_at("detail");
+    return detail.empty() ? problem.text_at("message") : detail;  // the MLflow API's
+  }
   std::string text = error.text_at("message");
   if (text.empty()) text = error.text_at("code");
   for (const Value& detail : error.items_at("details")) {

@@ -36,6 +36,8 @@ void add_sim(CommandTree& tree, Context& context);
 void add_audit(CommandTree& tree, Context& context);
 void add_quota(CommandTree& tree, Context& context);
 void add_secret(CommandTree& tree, Context& context);
+void add_experiment(CommandTree& tree, Context& context);
+void add_runs(CommandTree& tree, Context& context);
 void add_token(CommandTree& tree, Context& context);
 void add_user(CommandTree& tree, Context& context);
 void add_workspace(CommandTree& tree, Context& context);
