@@ -27,7 +27,7 @@ test: setup ## build everything and run all tests
 	@tools/run-tests $(BUILD) --parallel $(JOBS) --label-exclude slow
 
 # The environments (3 GB) are made once, in about three minutes, and kept in ~/.cache/slipway/frameworks.
-test-frameworks: build ## TensorFlow, PyTorch, JAX and MPI through Slipway, workers killed on the way (about eight minutes)
+test-frameworks: build ## TensorFlow, PyTorch, JAX, MPI and MLflow through Slipway, workers killed on the way (about eight minutes)
 	@tools/frameworks
 	@cd tests/frameworks && SLIPWAY=$(CURDIR)/$(BUILD)/bin/slipway python3 -B -m unittest -v
 

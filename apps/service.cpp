@@ -212,6 +212,7 @@ class Service {
     tokens_ = loaded->tokens;
     quotas_ = loaded->quotas;
     disk_used_ = loaded->disk;
+    for (const control::LiveJob& job : loaded->jobs) live_jobs_.push_back(job.job.id);
     control::Changes changes;
     const TokenRecord admin{"", "admin", "default", Role::admin, "", clock_.now()};
     const TokenRecord joining{"", "local-nodes", "default", Role::node, "", clock_.now()};
@@ -328,6 +329,7 @@ class Service {
         batchai::make_batchai_api(api_->compat_api_context(), batchai_options(settings.machine.total)));
     api_->add_compat_api(mlflow::make_mlflow_api(api_->compat_api_context(), *tracker_));
     api_->set_tokens(tokens_);
+    api_->set_live_jobs(live_jobs_);
     api_->set_disk_used(disk_used_);
     api_->set_quotas(quotas_);
     api_->set_url(url_);
@@ -423,6 +425,7 @@ class Service {
   std::vector<TokenRecord> tokens_;
   std::vector<QuotaRecord> quotas_;
   std::vector<DiskUse> disk_used_;
+  std::vector<JobId> live_jobs_;
   net::Loop loop_;
   ServiceEffects effects_;
   std::unique_ptr<control::Store> store_;

@@ -121,6 +121,7 @@ Api::Api(net::Loop& loop, control::Loop& control, const Clock& clock, ApiOptions
       exposed_(options_.datastore_roots, options_.data),
       output_mask_(options_.mask_secrets ? options_.sealer : nullptr),
       watcher_(loop),
+      task_tokens_(*options_.sealer),
       cookie_(options_.data),
       disk_(loop, control, reads_, blobs_, options_.data),
       folders_(loop),
@@ -158,6 +159,8 @@ const TokenRecord* Api::identify(const net::Request& request) const {
     if (const TokenRecord* token = tokens_.find_secret(*key); token && !token->node.empty()) return token;
   const auto shown = shown_token(request);
   if (!shown) return nullptr;
+  if (const CompatApi* compat = compat_api_of(request); compat && compat->takes_basic())
+    if (const TokenRecord* of_task = task_tokens_.find(*shown)) return of_task;
   const TokenRecord* token = tokens_.find_secret(*shown);
   // The control thread drops it with the turn that is due now.
   return token && token->expires_at && *token->expires_at <= clock_.now() ? nullptr : token;
@@ -201,6 +204,15 @@ void Api::set_disk_used(const std::vector<DiskUse>& sums) {
     if (!sum.key.user.empty()) used[sum.key] += sum.bytes;
   }
   for (const auto& [key, bytes] : used) disk_.set_used(key, bytes);
+}
+
+void Api::set_live_jobs(const std::vector<JobId>& jobs) {
+  for (const JobId job : jobs) task_tokens_.job_lives(job);
+}
+
+std::string Api::tracking_url() const {
+  const std::string& url = reach_.join_url.empty() ? url_ : reach_.join_url;
+  return url.starts_with("http://") ? url : std::string();
 }
 
 CompatApi* Api::compat_api_of(const net::Request& request) const {
@@ -354,7 +366,7 @@ void Api::dispatch(Call call, Admission admission) {
   if (admission.caller) {
     ++requests_;
     call.exchange().opened_with(admission.token);
-    note_use(admission.token);
+    if (tokens_.knows(admission.token)) note_use(admission.token);
     call.caller = std::move(*admission.caller);
   }
   if (admission.compat) return admission.compat->handle(call);
@@ -369,10 +381,13 @@ void Api::carry_out(control::Outputs outputs) {
   for (const auto& [key, bytes] : outputs.disk) disk_.set_used(key, bytes);
   set_quotas(outputs.quotas);
   disk_.jobs_ended(outputs.jobs_ended);
+  for (const auto& [workspace, job] : outputs.jobs_ended) task_tokens_.job_ended(job);
   for (const std::string& id : outputs.tokens_removed) tokens_.remove(id);
   for (auto& [session, message] : outputs.messages) {
-    if (auto* orders = std::get_if<Orders>(&message); orders && has_secrets(*orders))
-      open_secrets(*options_.sealer, *orders);
+    if (auto* orders = std::get_if<Orders>(&message)) {
+      if (has_secrets(*orders)) open_secrets(*options_.sealer, *orders);
+      task_tokens_.give(*orders, tracking_url());
+    }
     sessions_.send(session, message);
   }
   for (const auto& [session, why] : outputs.closed) sessions_.close(session, why);

@@ -29,6 +29,7 @@
 #include "api/request_guard.h"
 #include "api/request_limits.h"
 #include "api/router.h"
+#include "api/task_tokens.h"
 #include "api/token_table.h"
 #include "api/worker.h"
 #include "base/seal.h"
@@ -79,6 +80,7 @@ class Api {
   void resume_sessions(const std::vector<SessionId>& sessions) { sessions_.resume(sessions); }
   void set_tokens(const std::vector<TokenRecord>& tokens);  // at the start; changes come with a turn
   void set_quotas(const std::vector<QuotaRecord>& quotas);  // likewise
+  void set_live_jobs(const std::vector<JobId>& jobs);       // likewise: their tasks may go on tracking
   void set_disk_used(const std::vector<DiskUse>& sums);     // likewise
   void set_url(std::string url) { url_ = std::move(url); }
   // How the service is reached by others, and what it signs.
@@ -152,6 +154,8 @@ class Api {
   void note_use(const std::string& token);
   void save_token_use();
 
+  // Where nodes reach the service with a client that cannot pin a certificate; empty: nowhere.
+  std::string tracking_url() const;
   // The token a request shows, unless it has expired; of an agent with a key of its own: that key.
   const TokenRecord* identify(const net::Request& request) const;
   bool is_own_agent(const Call& call) const;
@@ -306,6 +310,7 @@ class Api {
   OutputMask output_mask_;
   net::FileWatcher watcher_;
   TokenTable tokens_;
+  mutable TaskTokens task_tokens_;  // what was checked once is remembered
   std::shared_ptr<net::Loop::Timer> saving_token_use_;
   FailedSignIns failed_sign_ins_;
   std::size_t signing_in_ = 0;

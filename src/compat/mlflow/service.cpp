@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "track/experiments.h"
+#include "track/runs.h"
 #include "wire/value.h"
 
 namespace slipway::mlflow {
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t body_size_max = 4u << 20;
 constexpr std::uint64_t artifact_size_max = std::uint64_t{1} << 42;  // the disk is full before
+constexpr std::size_t task_runs_max = 100'000;
 // What clients take it for decides what they dare to ask.
 constexpr const char* speaks_version = "3.0.0";
 constexpr const char* server_info =
@@ -68,7 +70,11 @@ void Service::post(api::Worker& worker, const api::Call& call, std::function<voi
 // Everything else has the experiment Default to stand on.
 void Service::handle(const api::Call& call) {
   const std::string& workspace = call.caller.workspace;
-  if (workspace.empty() || prepared_.contains(workspace)) return dispatch(call);
+  if (!workspace.empty() && prepared_.contains(workspace)) {
+    const auto task = api::task_of_token(workspace, call.caller.token);
+    return task && !task_runs_.contains(task->run()) ? with_run(call, *task) : dispatch(call);
+  }
+  if (workspace.empty()) return dispatch(call);
   post(changes_, call, [this, call] {
     tracker_.change<bool>(
         {call.caller.workspace, call.caller.name},
@@ -80,10 +86,45 @@ void Service::handle(const api::Call& call) {
           call.loop().post([this, call, done] {
             if (!done) return call.send(response_of(done.error()));
             prepared_.insert(call.caller.workspace);
-            dispatch(call);
+            handle(call);
           });
         });
   });
+}
+
+void Service::with_run(const api::Call& call, const api::TrackedTask& task) {
+  const auto refused = [call](const Error& error) { send_later(call, response_of(error)); };
+  context_.reads.post(
+      [this, call, task, refused](control::ReadStore& store) {
+        auto job = store.job(task.job);
+        if (!job) return refused(job.error());
+        track::NewRun run;
+        run.id = task.run();
+        run.name = task.task;
+        run.tags = {{"slipway.job", to_string(task.job)}, {"slipway.task", task.task}};
+        if (*job) {
+          run.user = (*job)->submitted_by;
+          run.name = ((*job)->name.empty() ? to_string(task.job) : (*job)->name) + "/" + task.task;
+          run.tags.push_back({"mlflow.user", (*job)->submitted_by});
+          run.tags.push_back({"slipway.pool", (*job)->pool});
+          if (!(*job)->source.empty()) run.tags.push_back({"slipway.source", (*job)->source});
+        }
+        tracker_.change<bool>(
+            {call.caller.workspace, call.caller.name},
+            [run](track::Change& change) -> Result<bool> {
+              if (change.state().run(run.id)) return true;
+              return create_run(change, run).map([](const track::Run*) { return true; });
+            },
+            [this, call, run](const Result<bool>& made) {
+              call.loop().post([this, call, run, made] {
+                if (!made) return call.send(response_of(made.error()));
+                if (task_runs_.size() == task_runs_max) task_runs_.clear();
+                task_runs_.insert(run.id);
+                dispatch(call);
+              });
+            });
+      },
+      refused);
 }
 
 void Service::dispatch(const api::Call& call) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "api/task_tokens.h"
 #include "api/worker.h"
 #include "compat/mlflow/artifacts.h"
 #include "compat/mlflow/mlflow.h"
@@ -27,6 +28,8 @@ class Service final : public api::CompatApi {
   void handle(const api::Call& call) override;
 
  private:
+  // The run of the task that asks is made with the first thing it logs.
+  void with_run(const api::Call& call, const api::TrackedTask& task);
   void dispatch(const api::Call& call);
   void call_route(const api::Call& call, const std::shared_ptr<const Target>& target);
   void read_series(const api::Call& call, SeriesAsked asked);
@@ -43,7 +46,8 @@ class Service final : public api::CompatApi {
 
   api::CompatApiContext context_;
   track::Tracker& tracker_;
-  std::set<std::string> prepared_;  // workspaces that have their default experiment
+  std::set<std::string> prepared_;   // workspaces that have their default experiment
+  std::set<std::string> task_runs_;  // that are there; a bounded memory of it
   // These last, so that their work is finished before anything above goes. Changes are short; a search, a
   // long series or a disk must not keep them waiting.
   api::Worker changes_;
