@@ -175,9 +175,15 @@ void Journal::remove_through(std::uint64_t number) {
   auto all = files();
   if (!all) return log::warning("track.journal", {{"why", all.error().what}});
   std::uint64_t removed = 0;
+  // The last file goes, too, where nothing was appended since: the next record begins another one.
+  const bool is_last_done = [&] {
+    const std::scoped_lock lock(mutex_);
+    return begins_file_ && next_ == number + 1;
+  }();
   for (std::size_t i = 0; i < all->size(); ++i) {
-    // Its records end before those of the next file; the last file is still written to.
-    if (i + 1 == all->size() || (*all)[i + 1] > number + 1) break;
+    const bool is_last = i + 1 == all->size();
+    // Its records end before those of the next file.
+    if (is_last ? !is_last_done : (*all)[i + 1] > number + 1) break;
     std::error_code error;
     const auto size = std::filesystem::file_size(path_of((*all)[i]), error);
     if (::unlink(path_of((*all)[i]).c_str()) == 0 && !error) removed += size;

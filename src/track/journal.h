@@ -41,7 +41,7 @@ class Journal {
   void after_synced(Done done);
   // What comes next goes to a file of its own. The number of the last record before that.
   std::uint64_t rotate();
-  // Files with no record behind `number` are removed.
+  // Files with no record behind `number` are removed; not while records are appended.
   void remove_through(std::uint64_t number);
 
   bool has_failed() const;  // until it is opened again

@@ -85,6 +85,12 @@ class Store {
     EXPECT_TRUE(read.has_value()) << (read ? "" : read.error().what);
     return read.value_or(std::vector<Point>());
   }
+  std::uintmax_t journal_bytes() const {
+    std::uintmax_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/journal"))
+      bytes += entry.file_size();
+    return bytes;
+  }
   std::string newest_journal() const {
     std::string newest;
     for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/journal"))
@@ -145,6 +151,7 @@ TEST(Tracker, KeepsEverythingThroughCrashesAndRestarts) {
   check("after a crash", 3'000);
   ASSERT_TRUE(store.tracker->checkpoint());
   check("after a checkpoint", 3'000);
+  EXPECT_EQ(store.journal_bytes(), 0u);
   EXPECT_EQ(store.log("aa11", "loss", counting(3'000, 500)), 500);
   store.crash();
   check("after a checkpoint and a crash", 3'500);
