@@ -2,9 +2,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/crc32c.h"
 #include "target.h"
 #include "train/state/checkpoint.h"
-#include "train/state/crc32c.h"
 
 using namespace slipway::train;
 
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (bytes.size() < 16) break;
     bytes.copy(reinterpret_cast<char*>(&length), 4, 8);
     if (length > bytes.size() - 16) break;
-    const std::uint32_t crc = crc32c(bytes.data() + 16, length);
+    const std::uint32_t crc = slipway::crc32c(bytes.data() + 16, length);
     bytes.replace(12, 4, reinterpret_cast<const char*>(&crc), 4);
   }
   return 0;

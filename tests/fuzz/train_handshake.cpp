@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "base/crc32c.h"
 #include "target.h"
 #include "train/exchange/handshake.h"
-#include "train/state/crc32c.h"
 
 using namespace slipway;
 using namespace slipway::train;
@@ -23,7 +23,7 @@ std::optional<HandshakeMessage> next(std::string_view& bytes) {
   if (bytes.size() < frame_bytes) return std::nullopt;
   std::array<std::uint8_t, frame_bytes> header{};
   std::memcpy(header.data(), bytes.data(), frame_bytes);
-  const std::uint32_t crc = crc32c(header.data(), 36);
+  const std::uint32_t crc = slipway::crc32c(header.data(), 36);
   std::memcpy(header.data() + 36, &crc, 4);
   bytes.remove_prefix(frame_bytes);
   const auto frame = parse_frame(header);

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "target.h"
 #include "train/exchange/frame.h"
 #include "train/exchange/group.h"
 #include "train/exchange/plan.h"
-#include "train/state/crc32c.h"
 
 using namespace slipway::train;
 
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (int repaired = 0; repaired < 2; ++repaired) {
       if (const auto frame = parse_frame(header))
         if (parse_frame(format_frame(*frame)).value() != *frame) std::abort();
-      const std::uint32_t crc = crc32c(header.data(), 36);
+      const std::uint32_t crc = slipway::crc32c(header.data(), 36);
       std::memcpy(header.data() + 36, &crc, 4);
     }
   }
