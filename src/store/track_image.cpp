@@ -78,7 +78,8 @@ class TrackImage final : public track::Image {
 }  // namespace
 
 Result<std::unique_ptr<track::Image>> open_track_image(const std::string& path) {
-  auto database = Database::open(path, nullptr, track_migrations());
+  // The service alone uses it, also where there is no space for an index beside it.
+  auto database = Database::open(path, Database::index_in_memory, track_migrations());
   if (!database) return fail(database.error());
   return std::make_unique<TrackImage>(std::move(*database));
 }
