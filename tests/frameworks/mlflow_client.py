@@ -1,4 +1,4 @@
-"""What a data scientist's day asks of MLflow, by its own Python client: run by test_mlflow.py against a service."""
+"""What a data scientist's day asks of MLflow, by its own Python client: run by test_mlflow_clients.py against a service."""
 
 import math
 import os
