@@ -237,10 +237,12 @@ Result<JobRecord> Controller::cancel_task(const Caller& caller, JobId id, const 
 }
 
 Result<JobRecord> Controller::rerun(const Caller& caller, JobId id, const Rerun& asked) {
-  const auto over = ended_job(caller, id);
-  if (!over) return fail(over.error());
   Ended ended;
-  if (*over) {
+  if (!state_.jobs.contains(id)) {  // one that ends in this turn still is
+    const auto over = ended_job(caller, id);
+    if (!over) return fail(over.error());
+    const std::vector<JobId>& removed = effects_.changes.jobs_removed;
+    if (!*over || std::count(removed.begin(), removed.end(), id) > 0) return fail(no_job(id));
     auto job = store_.live_job(**over);
     if (!job) return fail(job.error());
     ended.job = std::move(*job);

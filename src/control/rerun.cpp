@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "base/check.h"
 #include "base/quantity.h"
@@ -143,6 +144,26 @@ void queue_waiting(Turn& turn, Job& job) {
     if (job.groups[g].rest == TaskState::waiting && job.groups[g].waits_for == 0) make_ready(turn, job, g);
 }
 
+// Tasks that were skipped because of these, and would wait again.
+std::uint64_t skipped_after(const Job& job, const Chosen& chosen) {
+  std::set<std::uint32_t> found(chosen.rests.begin(), chosen.rests.end());
+  for (const TaskRecord& task : chosen.tasks) found.insert(task.ref.group);
+  std::vector<std::uint32_t> open(found.begin(), found.end());
+  std::uint64_t count = 0;
+  while (!open.empty()) {
+    const std::uint32_t from = open.back();
+    open.pop_back();
+    for (const Edge& edge : job.edges) {
+      const Group& dependent = job.groups[edge.to];
+      if (edge.from != from || dependent.rest != TaskState::skipped || !found.insert(edge.to).second)
+        continue;
+      count += dependent.tasks - dependent.next;
+      open.push_back(edge.to);
+    }
+  }
+  return count;
+}
+
 Result<void> check_place(const Turn& turn, const Caller& caller, const JobRecord& job) {
   if (turn.state.stopping)
     return fail(ErrorCode::unavailable, "the service is stopping and takes no new work",
@@ -186,6 +207,7 @@ Result<JobRecord> on_rerun(Turn& turn, const Caller& caller, JobId id, const Rer
   if (chosen->empty()) return fail(nothing_to_rerun(id, asked));
   std::uint64_t count = chosen->tasks.size();
   for (const std::uint32_t g : chosen->rests) count += known.groups[g].tasks - known.groups[g].next;
+  count += skipped_after(known, *chosen);
   if (auto may =
           check_more_tasks(turn.state, {record.workspace, record.submitted_by}, is_live ? 0 : 1, count);
       !may)
