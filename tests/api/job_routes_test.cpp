@@ -84,6 +84,23 @@ TEST(JobRoutes, ReadsAndWrites) {
   for (const RouteRow& row : rows) check(service, row);
 }
 
+// Whoever calls with whatever id gets an answer: the service does not end.
+TEST(JobRoutes, RerunOfAJobThatIsNotThereIsRefused) {
+  Service service;
+  ASSERT_EQ(service.ask("POST", "/v1/pools", pool_body).status, 201);
+  ASSERT_EQ(service.ask("POST", "/v1/jobs", job_body("one"), "member").status, 201);
+  ASSERT_EQ(service.ask("POST", "/v1/jobs/job_1/cancel", "", "member").status, 200);
+  EXPECT_EQ(service.ask("POST", "/v1/jobs/job_1/rerun", "{}", "other").status, 404);
+  service.in_turn([](control::Controller& controller) {
+    for (const char* workspace : {"elsewhere", "default"}) {
+      const auto refused =
+          controller.rerun({"member", workspace, Role::member}, JobId{workspace[0] == 'e' ? 1U : 7U}, {});
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().code, ErrorCode::not_found);
+    }
+  });
+}
+
 // What a compatibility API files its jobs under is its own; see CompatApi::reserved_tags.
 TEST(JobRoutes, ReservedTagsAreNeitherTakenNorShown) {
   Service service;
